@@ -1,0 +1,47 @@
+# Everything a contributor needs: make run | build | test | lint | bench | fuzz
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -s -w -X github.com/breakwaterhq/breakwater/internal/cli.version=$(VERSION)
+TOOL     := $(GO) tool -modfile=tools/go.mod
+FUZZTIME ?= 5s
+RUN      ?=
+
+.PHONY: run build test check lint bench fuzz postgres clean
+
+run: ## start a server for trying things out
+	$(GO) run ./cmd/breakwater serve --dev
+
+build: ## static binary in bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/breakwater ./cmd/breakwater
+
+# The order is the order of patience: what fails fast comes first.
+test: check postgres
+	$(GO) test -race ./...
+	$(MAKE) --no-print-directory fuzz
+	scripts/lint-if-possible
+
+check: ## format and vet
+	@unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.git/*')); \
+	if [ -n "$$unformatted" ]; then echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+
+postgres: ## the store tests need its programs
+	@scripts/install-postgres
+
+lint: ## all linters; the first run builds them, which takes minutes
+	@unformatted=$$($(TOOL) gofumpt -l $$(find . -name '*.go' -not -path './.git/*')); \
+	if [ -n "$$unformatted" ]; then echo "not gofumpt'ed:"; echo "$$unformatted"; exit 1; fi
+	$(TOOL) staticcheck ./...
+	$(TOOL) golangci-lint run ./...
+
+bench: ## Go benchmarks; choose with RUN=Name
+	$(GO) test -run '^$$' -bench '$(if $(RUN),$(RUN),.)' -benchmem ./...
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@FUZZTIME=$(FUZZTIME) GO=$(GO) scripts/fuzz
+
+clean:
+	rm -rf bin

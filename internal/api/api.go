@@ -1,0 +1,196 @@
+// Package api is the JSON API under /v1: it authenticates, checks scopes,
+// decodes strictly, and turns what the parts below answer into JSON or into a
+// problem document. Its OpenAPI 3.1 description is served at /openapi.json.
+//
+// It decides nothing about events: accepting them is ingest's job and sending
+// them dispatch's. Both are reached through the small interfaces below. It sets
+// no timeouts of the HTTP server and opens no listener.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+// Ingest makes events durable. The receipt is the promise the API hands on, so
+// Accept returns only once the event is on disk.
+type Ingest interface {
+	Accept(ctx context.Context, tenant hook.ID, s *hook.Submission) (hook.Receipt, error)
+	// AcceptBatch answers every submission, in order.
+	AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.Submission) []hook.Result
+}
+
+// Bell tells the owners of lanes, here or on other nodes, and the caches that
+// something changed. It never fails and never blocks: whoever misses it finds
+// the change in the store a little later.
+type Bell interface {
+	EndpointChanged(tenant, endpoint hook.ID)
+	TenantChanged(tenant hook.ID)
+	DeliveryDue(tenant, endpoint hook.ID)
+}
+
+// URLChecker returns the URL in its normal form, or an error whose text names
+// the rule that the URL broke.
+type URLChecker interface {
+	CheckURL(raw string) (string, error)
+}
+
+// Health says whether this process works.
+type Health interface {
+	Live() error
+	// Ready returns the reasons why requests should go elsewhere; none: ready.
+	Ready(ctx context.Context) []string
+}
+
+// Store is what the API asks of the database.
+type Store interface {
+	store.Tenants
+	store.Endpoints
+	store.Keys
+	store.EventLog
+	store.DeliveryLog
+	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
+	Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error)
+	WriteAudit(ctx context.Context, a hook.Audit) error
+}
+
+// Config is what New needs. Fields are required unless a default is named.
+type Config struct {
+	Store  Store
+	Ingest Ingest
+	Bell   Bell
+	URLs   URLChecker
+	Health Health
+	Vault  *vault.Vault
+	IDs    *hook.IDSource
+
+	ServerPolicy []byte         // the server's policy level, JSON; nil: none
+	PolicyLimits *policy.Limits // nil: none
+	MaxPayload   int64          // 0: 1 MiB
+	MaxBatchBody int64          // 0: 16 MiB
+	SignScheme   string         // of new endpoints; empty: standard
+	StripeHeader string         // header of the stripe scheme; empty: must be given per endpoint
+	Version      string
+	Log          *slog.Logger     // nil: discarded
+	Now          func() time.Time // nil: time.Now
+}
+
+const (
+	defaultMaxPayload   = 1 << 20
+	defaultMaxBatchBody = 16 << 20
+)
+
+// API serves the routes. Make one with New.
+type API struct {
+	cfg     Config
+	scheme  hook.Scheme
+	log     *slog.Logger
+	mux     *http.ServeMux
+	huma    huma.API
+	routes  []*route
+	auth    *authenticator
+	tenants *freshCache[string, hook.ID]
+	cursors cursorKey
+	spec    []byte
+}
+
+// New checks cfg, fills in defaults, and starts nothing.
+func New(cfg Config) (*API, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	scheme, err := hook.ParseScheme(cfg.SignScheme)
+	if err != nil {
+		return nil, fmt.Errorf("api: sign scheme: %w", err)
+	}
+	if cfg.StripeHeader != "" {
+		if err := hook.CheckStripeHeader(cfg.StripeHeader); err != nil {
+			return nil, fmt.Errorf("api: stripe header: %w", err)
+		}
+	}
+	if _, err := resolvePolicy(cfg.PolicyLimits, cfg.ServerPolicy, nil, nil); err != nil {
+		return nil, fmt.Errorf("api: server policy: %w", err)
+	}
+	a := &API{
+		cfg:     cfg,
+		scheme:  scheme,
+		log:     cfg.Log,
+		mux:     http.NewServeMux(),
+		auth:    newAuthenticator(cfg.Store),
+		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
+		cursors: newCursorKey(cfg.Vault),
+	}
+	a.huma = newHuma(a)
+	a.addRoutes()
+	a.addFallbacks()
+	a.openAnswers()
+	if a.spec, err = json.Marshal(a.huma.OpenAPI()); err != nil {
+		return nil, fmt.Errorf("api: write OpenAPI document: %w", err)
+	}
+	return a, nil
+}
+
+// complete checks what is required and fills in defaults.
+func (cfg *Config) complete() error {
+	switch {
+	case cfg.Store == nil, cfg.Ingest == nil, cfg.Bell == nil, cfg.URLs == nil, cfg.Health == nil:
+		return errors.New("Store, Ingest, Bell, URLs and Health are required")
+	case cfg.Vault == nil, cfg.IDs == nil:
+		return errors.New("Vault and IDs are required")
+	}
+	if cfg.MaxPayload == 0 {
+		cfg.MaxPayload = defaultMaxPayload
+	}
+	if cfg.MaxBatchBody == 0 {
+		cfg.MaxBatchBody = defaultMaxBatchBody
+	}
+	if cfg.SignScheme == "" {
+		cfg.SignScheme = hook.SchemeStandard.String()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return nil
+}
+
+// addRoutes registers every route; each file of routes has its own method.
+func (a *API) addRoutes() {
+	a.addTenantRoutes()
+	a.addEndpointRoutes()
+	a.addEndpointActionRoutes()
+	a.addSecretRoutes()
+	a.addLaneRoutes()
+	a.addAcceptRoutes()
+	a.addEventRoutes()
+	a.addDeliveryRoutes()
+	a.addPresetRoutes()
+	a.addKeyRoutes()
+	a.addHealthRoutes()
+	a.addSpecRoute()
+}
+
+// Handler returns the handler of all routes. It answers paths it does not know
+// with a problem document too.
+func (a *API) Handler() http.Handler { return http.HandlerFunc(a.serve) }
+
+// Run records when keys were last used until ctx ends; it then writes what is
+// left. The API answers requests without it.
+func (a *API) Run(ctx context.Context) error { return a.auth.run(ctx, a.log) }
+
+// now returns the time to store: UTC, cut to what both stores keep.
+func (a *API) now() time.Time { return a.cfg.Now().UTC().Truncate(time.Microsecond) }

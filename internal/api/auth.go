@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// authenticator finds the key of a request.
+type authenticator struct {
+	keys  store.Keys
+	cache *freshCache[[32]byte, hook.APIKey]
+	bad   *badKeys
+
+	mu   sync.Mutex
+	used map[hook.ID]time.Time // since the last flush
+}
+
+func newAuthenticator(keys store.Keys) *authenticator {
+	return &authenticator{
+		keys:  keys,
+		cache: newFreshCache[[32]byte, hook.APIKey](maxCachedKeys, cacheFor),
+		bad:   newBadKeys(),
+		used:  map[hook.ID]time.Time{},
+	}
+}
+
+// key returns the valid key of a request. Absent, malformed, unknown, revoked
+// and expired keys all get the same answer.
+func (a *authenticator) key(ctx context.Context, h http.Header, c *call) (hook.APIKey, error) {
+	text, err := bearer(h.Values("Authorization"))
+	if err != nil {
+		return hook.APIKey{}, errUnauthorized // nobody guessed anything
+	}
+	_, hash, err := HashKey(text)
+	if err != nil {
+		return hook.APIKey{}, a.refuse(c)
+	}
+	k, err := a.lookup(ctx, hash, c)
+	if err != nil {
+		return hook.APIKey{}, err
+	}
+	valid := subtle.ConstantTimeCompare(k.Hash[:], hash[:]) == 1 && k.RevokedAt.IsZero() &&
+		(k.ExpiresAt.IsZero() || c.now.Before(k.ExpiresAt))
+	if !valid {
+		return hook.APIKey{}, a.refuse(c)
+	}
+	a.touch(k.ID, c.now)
+	return k, nil
+}
+
+// lookup reads a key. While an address is over its limit, only keys seen before
+// are looked up for it: guesses cost the store nothing, and neighbours behind
+// the same address go on working.
+func (a *authenticator) lookup(ctx context.Context, hash [32]byte, c *call) (hook.APIKey, error) {
+	if k, ok := a.cache.fresh(hash, c.now); ok {
+		return k, nil
+	}
+	if wait := a.bad.wait(c.remote, c.now); wait > 0 && !a.cache.known(hash) {
+		return hook.APIKey{}, errTooManyBadKeys(wait)
+	}
+	k, err := a.keys.KeyByHash(ctx, hash)
+	if errors.Is(err, hook.ErrNotFound) {
+		a.cache.forget(hash)
+		return hook.APIKey{}, a.refuse(c)
+	}
+	if err != nil {
+		return hook.APIKey{}, fmt.Errorf("look up key: %w", err)
+	}
+	a.cache.put(hash, k, c.now)
+	return k, nil
+}
+
+// refuse counts a wrong key and returns the answer for it.
+func (a *authenticator) refuse(c *call) error {
+	if wait := a.bad.add(c.remote, c.now); wait > 0 {
+		return errTooManyBadKeys(wait)
+	}
+	return errUnauthorized
+}
+
+func (a *authenticator) touch(id hook.ID, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.used[id] = now
+}
+
+// flushEvery is how far last_used_at may lag behind.
+const flushEvery = 10 * time.Second
+
+// run writes last uses until ctx ends, and once more then.
+func (a *authenticator) run(ctx context.Context, log *slog.Logger) error {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.flush(ctx, log)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			a.flush(last, log)
+			return nil
+		}
+	}
+}
+
+// flush writes the last uses. What cannot be written is kept for the next time.
+func (a *authenticator) flush(ctx context.Context, log *slog.Logger) {
+	a.mu.Lock()
+	used := a.used
+	a.used = map[hook.ID]time.Time{}
+	a.mu.Unlock()
+	if len(used) == 0 {
+		return
+	}
+	err := a.keys.TouchKeys(ctx, used)
+	if err == nil {
+		return
+	}
+	log.Warn("cannot record the use of keys", "error", err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, t := range used {
+		if a.used[id].Before(t) {
+			a.used[id] = t
+		}
+	}
+}
+
+const (
+	badKeysPerMinute = 30
+	badKeyWindow     = time.Minute
+	maxBadAddresses  = 10_000
+)
+
+// badKeys counts wrong keys per address in windows of a minute.
+type badKeys struct {
+	mu sync.Mutex
+	m  map[netip.Addr]*badWindow
+}
+
+type badWindow struct {
+	start time.Time
+	count int
+}
+
+func newBadKeys() *badKeys { return &badKeys{m: map[netip.Addr]*badWindow{}} }
+
+// add counts one wrong key and returns how long the address has to wait, 0
+// while it is within its limit.
+func (b *badKeys) add(from netip.Addr, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from = network(from)
+	w := b.m[from]
+	if w == nil || now.Sub(w.start) >= badKeyWindow {
+		b.makeRoom(now)
+		w = &badWindow{start: now}
+		b.m[from] = w
+	}
+	w.count++
+	return w.wait(now)
+}
+
+// wait returns how long the address has to wait.
+func (b *badKeys) wait(from netip.Addr, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.m[network(from)]
+	if w == nil || w.count < badKeysPerMinute {
+		return 0
+	}
+	return max(0, badKeyWindow-now.Sub(w.start))
+}
+
+func (w *badWindow) wait(now time.Time) time.Duration {
+	if w.count <= badKeysPerMinute {
+		return 0
+	}
+	return max(0, badKeyWindow-now.Sub(w.start))
+}
+
+// makeRoom keeps the table small whatever number of addresses an attacker has.
+func (b *badKeys) makeRoom(now time.Time) {
+	if len(b.m) < maxBadAddresses {
+		return
+	}
+	for k, w := range b.m {
+		if now.Sub(w.start) >= badKeyWindow {
+			delete(b.m, k)
+		}
+	}
+	if len(b.m) >= maxBadAddresses {
+		clear(b.m)
+	}
+}
+
+// network groups the addresses that one client commonly has: a /64 of IPv6.
+func network(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	p, err := a.Prefix(64)
+	if err != nil {
+		return a
+	}
+	return p.Addr()
+}

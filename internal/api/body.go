@@ -1,0 +1,95 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// readControlBody reads and checks the body of a route that huma decodes, and
+// puts it back.
+func readControlBody(rt *route, w http.ResponseWriter, r *http.Request) error {
+	if rt.body == bodyNone || rt.body == bodyOwn {
+		return nil
+	}
+	body, err := readBody(w, r, rt.maxBody)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 && rt.body == bodyOptional {
+		r.Body = http.NoBody
+		return nil
+	}
+	if err := checkJSON(body); err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	return nil
+}
+
+// readBody reads a body of at most limit bytes whose media type is JSON.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if err := checkMediaType(r.Header); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > limit {
+		return nil, errTooLarge(limit)
+	}
+	var buf bytes.Buffer
+	if r.ContentLength > 0 {
+		buf.Grow(int(r.ContentLength) + bytes.MinRead) // ReadFrom wants room to see the end
+	}
+	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return nil, errTooLarge(limit)
+		}
+		return nil, errInvalidJSON("the body ended early")
+	}
+	return buf.Bytes(), nil
+}
+
+// checkMediaType accepts JSON, nothing, and the form type that curl sends
+// unless told otherwise. The last is safe because only bearer keys count: a
+// browser cannot be made to send one.
+func checkMediaType(h http.Header) error {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return errMediaType("compressed bodies are not taken")
+	}
+	ct := h.Get("Content-Type")
+	if ct == "" {
+		return nil
+	}
+	mt, _, err := mime.ParseMediaType(ct)
+	if err != nil {
+		return errMediaType("the content type is malformed")
+	}
+	switch mt {
+	case "application/json", "application/x-www-form-urlencoded", "text/json":
+		return nil
+	default:
+		return errMediaType("the body must be application/json")
+	}
+}
+
+// checkJSON accepts one JSON value and nothing after it.
+func checkJSON(body []byte) error {
+	if len(body) == 0 {
+		return errInvalidJSON("a JSON body is required")
+	}
+	if json.Valid(body) {
+		return nil
+	}
+	var raw json.RawMessage
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(body, &raw); errors.As(err, &syntax) {
+		return errInvalidJSON(fmt.Sprintf("%s at byte %d", syntax, syntax.Offset))
+	}
+	return errInvalidJSON("the body is not JSON")
+}

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// call is what the API knows about the request being served. It is made by
+// serve and filled in by admit, before any handler sees it.
+type call struct {
+	id     string // request id
+	remote netip.Addr
+	now    time.Time
+	route  *route
+	path   string // of the request, objects as the client named them
+	key    hook.APIKey
+	tenant hook.ID // of the path; 0: every tenant the key may see
+	query  url.Values
+}
+
+type callKey struct{}
+
+func withCall(ctx context.Context, c *call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// callOf returns the call of a request that came through serve. huma hands its
+// handlers nothing but a context, so this is the one value that travels in it.
+func callOf(ctx context.Context) *call {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
+	}
+	return &call{}
+}
+
+// oneTenant returns the tenant of a route that needs exactly one.
+func (c *call) oneTenant() (hook.ID, error) {
+	if c.tenant == 0 {
+		return 0, errTenantRequired
+	}
+	return c.tenant, nil
+}
+
+// remoteAddr returns the address of the peer. Headers that claim another one
+// are not believed: they would let a client escape the limit on bad keys.
+func remoteAddr(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap().WithZone("")
+}

@@ -1,0 +1,398 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// DeliveryParams are the filters of deliveries.
+type DeliveryParams struct {
+	WindowParams
+	Reason   []string `query:"reason,explode" doc:"Why they are dead or cancelled; repeat for alternatives."`
+	Endpoint []string `query:"endpoint,explode" doc:"ep_… or uid."`
+	Type     []string `query:"type,explode" doc:"order.paid or order.*"`
+	Event    string   `query:"event" maxLength:"64"`
+}
+
+// StatusParams filter deliveries by status.
+type StatusParams struct {
+	Status []string `query:"status,explode" doc:"pending, delivered, dead or cancelled; or one of the views held and retrying."`
+}
+
+type deliveryList struct {
+	TenantPath
+	PageParams
+	DeliveryParams
+	StatusParams
+}
+
+type deliveryCount struct {
+	TenantPath
+	DeliveryParams
+	StatusParams
+}
+
+type deadList struct {
+	TenantPath
+	PageParams
+	DeliveryParams
+}
+
+type deadCount struct {
+	TenantPath
+	DeliveryParams
+}
+
+type eventDeliveryList struct {
+	EventPath
+	PageParams
+}
+
+// DeliveryPath is a delivery of a path.
+type DeliveryPath struct {
+	TenantPath
+	Delivery string `path:"delivery" maxLength:"64"`
+}
+
+type deliveryInput struct {
+	DeliveryPath
+}
+
+type deliveryAction struct {
+	DeliveryPath
+	Body *noteBody
+}
+
+type countView struct {
+	Count int  `json:"count"`
+	Exact bool `json:"exact" doc:"false: there are at least that many."`
+}
+
+// maxCount is where counting stops.
+const maxCount = 1_000_000
+
+const (
+	deliveriesPath = tenantPath + "/deliveries"
+	deliveryPath   = deliveriesPath + "/{delivery}"
+	deadPath       = tenantPath + "/dead-letters"
+)
+
+func (a *API) addDeliveryRoutes() {
+	tags := []string{"deliveries"}
+	register(a, huma.Operation{
+		OperationID: "list-deliveries", Method: http.MethodGet, Path: deliveriesPath, Summary: "List deliveries", Tags: tags,
+	}, needRead, func(ctx context.Context, c *call, in *deliveryList) (*listOutput[deliveryView], error) {
+		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, in.Status)
+	})
+	register(a, huma.Operation{
+		OperationID: "count-deliveries", Method: http.MethodGet, Path: deliveriesPath + "/count", Summary: "Count deliveries", Tags: tags,
+	}, needRead, func(ctx context.Context, c *call, in *deliveryCount) (*output[countView], error) {
+		return a.countDeliveries(ctx, c, in.DeliveryParams, in.Status)
+	})
+	register(a, huma.Operation{
+		OperationID: "list-dead-letters", Method: http.MethodGet, Path: deadPath, Summary: "List dead letters", Tags: tags,
+	}, needRead, func(ctx context.Context, c *call, in *deadList) (*listOutput[deliveryView], error) {
+		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, onlyDead)
+	})
+	register(a, huma.Operation{
+		OperationID: "count-dead-letters", Method: http.MethodGet, Path: deadPath + "/count", Summary: "Count dead letters", Tags: tags,
+	}, needRead, func(ctx context.Context, c *call, in *deadCount) (*output[countView], error) {
+		return a.countDeliveries(ctx, c, in.DeliveryParams, onlyDead)
+	})
+	register(a, huma.Operation{
+		OperationID: "get-delivery", Method: http.MethodGet, Path: deliveryPath, Summary: "Get a delivery", Tags: tags,
+	}, needRead, a.getDelivery)
+	register(a, huma.Operation{
+		OperationID: "list-attempts", Method: http.MethodGet, Path: deliveryPath + "/attempts",
+		Summary: "List the attempts of a delivery, oldest first", Tags: tags,
+	}, needRead, a.listAttempts)
+	register(a, huma.Operation{
+		OperationID: "retry-delivery", Method: http.MethodPost, Path: deliveryPath + "/retry",
+		Summary: "Send once more now, whatever its status", Tags: tags, DefaultStatus: http.StatusAccepted,
+	}, needWrite, a.retryDelivery)
+	register(a, huma.Operation{
+		OperationID: "cancel-delivery", Method: http.MethodPost, Path: deliveryPath + "/cancel",
+		Summary: "Cancel a pending delivery", Tags: tags,
+	}, needWrite, a.cancelDelivery)
+}
+
+var onlyDead = []string{"dead"}
+
+func (a *API) listDeliveries(ctx context.Context, c *call, p PageParams, in DeliveryParams, status []string) (*listOutput[deliveryView], error) {
+	page, err := a.cursors.page(c, p)
+	if err != nil {
+		return nil, err
+	}
+	f, none, err := a.deliveryFilter(ctx, c, in, status)
+	if err != nil {
+		return nil, err
+	}
+	var rows []store.DeliveryRow
+	if !none {
+		if rows, err = a.cfg.Store.ListDeliveries(ctx, f, page); err != nil {
+			return nil, fmt.Errorf("list deliveries: %w", err)
+		}
+	}
+	return a.pageOfDeliveries(ctx, c, p, rows)
+}
+
+func (a *API) pageOfDeliveries(ctx context.Context, c *call, p PageParams, rows []store.DeliveryRow) (*listOutput[deliveryView], error) {
+	h, err := a.holdingOf(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	return paged(a, c, p, rows, func(r store.DeliveryRow) hook.ID { return r.ID }, h.show)
+}
+
+func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, status []string) (*output[countView], error) {
+	f, none, err := a.deliveryFilter(ctx, c, in, status)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	if !none {
+		if n, err = a.cfg.Store.CountMatching(ctx, f, maxCount); err != nil {
+			return nil, fmt.Errorf("count deliveries: %w", err)
+		}
+	}
+	return &output[countView]{Body: countView{Count: n, Exact: n < maxCount}}, nil
+}
+
+// deliveryFilter reads the filters. none means that nothing can match.
+func (a *API) deliveryFilter(ctx context.Context, c *call, in DeliveryParams, status []string) (f store.DeliveryFilter, none bool, err error) {
+	f.Tenant, f.Types = c.tenant, in.Type
+	if err = checkPatterns(in.Type); err != nil {
+		return f, false, err
+	}
+	if f.Since, f.Until, err = in.times(c.now); err != nil {
+		return f, false, err
+	}
+	for _, s := range in.Reason {
+		r, err := hook.ParseEndReason(s)
+		if err != nil {
+			return f, false, badParameter("query.reason", err.Error())
+		}
+		f.Reasons = append(f.Reasons, r)
+	}
+	if in.Event != "" {
+		if f.Event, err = hook.EventPrefix.Parse(in.Event); err != nil {
+			return f, false, badParameter("query.event", "must be an event id")
+		}
+	}
+	if f.Endpoints, err = a.filterEndpoints(ctx, c, in.Endpoint); err != nil {
+		return f, false, err
+	}
+	return a.filterStatus(ctx, f, status)
+}
+
+// filterEndpoints reads the endpoint filter. Ids are not looked up: the tenant
+// in the filter keeps foreign ones out.
+func (a *API) filterEndpoints(ctx context.Context, c *call, list []string) ([]hook.ID, error) {
+	var out []hook.ID
+	for _, text := range list {
+		if strings.HasPrefix(text, string(hook.EndpointPrefix)) {
+			id, err := hook.EndpointPrefix.Parse(text)
+			if err != nil {
+				return nil, badParameter("query.endpoint", "must be an endpoint id or uid")
+			}
+			out = append(out, id)
+			continue
+		}
+		e, err := a.endpoint(ctx, c, text)
+		if errors.Is(err, hook.ErrNotFound) {
+			return nil, badParameter("query.endpoint", "names an endpoint that does not exist")
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e.ID)
+	}
+	return out, nil
+}
+
+// filterStatus reads statuses and views. A view stands alone: it is a condition
+// on top of pending, and filters cannot say "this or that view".
+func (a *API) filterStatus(ctx context.Context, f store.DeliveryFilter, status []string) (store.DeliveryFilter, bool, error) {
+	for _, s := range status {
+		isView := s == viewHeld || s == viewRetrying
+		if isView && len(status) > 1 {
+			return f, false, badParameter("query.status", s+" cannot be combined with other values")
+		}
+		if isView {
+			return a.filterView(ctx, f, s)
+		}
+		state, err := hook.ParseDeliveryState(s)
+		if err != nil {
+			return f, false, badParameter("query.status", err.Error()+", held, retrying")
+		}
+		f.States = append(f.States, state)
+	}
+	return f, false, nil
+}
+
+func (a *API) filterView(ctx context.Context, f store.DeliveryFilter, view string) (store.DeliveryFilter, bool, error) {
+	f.States = []hook.DeliveryState{hook.Pending}
+	if view == viewRetrying {
+		f.Retrying = true
+		return f, false, nil
+	}
+	held, err := a.heldEndpoints(ctx, f.Tenant)
+	if err != nil {
+		return f, false, err
+	}
+	if len(f.Endpoints) > 0 {
+		held = slices.DeleteFunc(held, func(id hook.ID) bool { return !slices.Contains(f.Endpoints, id) })
+	}
+	f.Endpoints = held
+	return f, len(held) == 0, nil
+}
+
+// heldEndpoints returns the endpoints that hold their deliveries now.
+func (a *API) heldEndpoints(ctx context.Context, tenant hook.ID) ([]hook.ID, error) {
+	var held []hook.ID
+	page := store.Page{Limit: 250}
+	for {
+		list, err := a.cfg.Store.ListEndpoints(ctx, tenant, page)
+		if err != nil {
+			return nil, fmt.Errorf("list endpoints: %w", err)
+		}
+		ids := make([]hook.ID, len(list))
+		for i, e := range list {
+			ids[i] = e.ID
+		}
+		if len(ids) > 0 {
+			dests, err := a.cfg.Store.Destinations(ctx, ids)
+			if err != nil {
+				return nil, fmt.Errorf("read destinations: %w", err)
+			}
+			for _, d := range dests {
+				if isHolding(d) {
+					held = append(held, d.Endpoint.ID)
+				}
+			}
+		}
+		if len(list) < page.Limit {
+			return held, nil
+		}
+		page.After = list[len(list)-1].ID
+	}
+}
+
+func (a *API) listEventDeliveries(ctx context.Context, c *call, in *eventDeliveryList) (*listOutput[deliveryView], error) {
+	page, err := a.cursors.page(c, in.PageParams)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.event(ctx, c, in.Event)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{Tenant: e.TenantID, Event: e.ID}, page)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	return a.pageOfDeliveries(ctx, c, in.PageParams, rows)
+}
+
+func (a *API) getDelivery(ctx context.Context, c *call, in *deliveryInput) (*output[deliveryView], error) {
+	row, err := a.delivery(ctx, c, in.Delivery)
+	if err != nil {
+		return nil, err
+	}
+	return a.showDelivery(ctx, row)
+}
+
+func (a *API) delivery(ctx context.Context, c *call, text string) (store.DeliveryRow, error) {
+	id, err := hook.DeliveryPrefix.Parse(text)
+	if err != nil {
+		return store.DeliveryRow{}, hook.ErrNotFound
+	}
+	return a.cfg.Store.DeliveryByID(ctx, c.tenant, id)
+}
+
+func (a *API) showDelivery(ctx context.Context, row store.DeliveryRow) (*output[deliveryView], error) {
+	h, err := a.holdingOf(ctx, []store.DeliveryRow{row})
+	if err != nil {
+		return nil, err
+	}
+	return &output[deliveryView]{Body: h.show(row)}, nil
+}
+
+func (a *API) listAttempts(ctx context.Context, c *call, in *deliveryInput) (*listOutput[attemptView], error) {
+	row, err := a.delivery(ctx, c, in.Delivery)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := a.cfg.Store.AttemptsOf(ctx, row.TenantID, row.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read attempts: %w", err)
+	}
+	out := &listOutput[attemptView]{Body: list[attemptView]{Data: make([]attemptView, len(attempts))}}
+	for i, t := range attempts {
+		out.Body.Data[i] = showAttempt(t)
+	}
+	return out, nil
+}
+
+func (a *API) retryDelivery(ctx context.Context, c *call, in *deliveryAction) (*output[deliveryView], error) {
+	row, err := a.delivery(ctx, c, in.Delivery)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := a.deliveryAudit(c, row, "delivery.retry", in.Body)
+	if err != nil {
+		return nil, err
+	}
+	if row, err = a.cfg.Store.RetryDelivery(ctx, row.TenantID, row.ID, c.now, rec); err != nil {
+		return nil, conflictOf(err, "deleted", "its endpoint is deleted")
+	}
+	a.cfg.Bell.DeliveryDue(row.TenantID, row.EndpointID)
+	return a.showDelivery(ctx, row)
+}
+
+func (a *API) cancelDelivery(ctx context.Context, c *call, in *deliveryAction) (*output[deliveryView], error) {
+	row, err := a.delivery(ctx, c, in.Delivery)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := a.deliveryAudit(c, row, "delivery.cancel", in.Body)
+	if err != nil {
+		return nil, err
+	}
+	before := row.State.String()
+	if row, err = a.cfg.Store.CancelDelivery(ctx, row.TenantID, row.ID, c.now, rec); err != nil {
+		return nil, conflictOf(err, before, "only a pending delivery can be cancelled")
+	}
+	a.cfg.Bell.EndpointChanged(row.TenantID, row.EndpointID) // its lane may have it in memory
+	return a.showDelivery(ctx, row)
+}
+
+// conflictOf says what stands in the way when the state does.
+func conflictOf(err error, current, detail string) error {
+	if errors.Is(err, hook.ErrStateConflict) {
+		return errConflict(current, detail)
+	}
+	return err
+}
+
+func (a *API) deliveryAudit(c *call, row store.DeliveryRow, action string, body *noteBody) (hook.Audit, error) {
+	diff := map[string]any{"status": row.State.String()}
+	if body != nil && body.Note != "" {
+		bad := &invalid{}
+		bad.checkText("note", body.Note, 500)
+		if err := bad.err(); err != nil {
+			return hook.Audit{}, err
+		}
+		diff["note"] = body.Note
+	}
+	return a.audit(c, row.TenantID, action, hook.DeliveryPrefix.Format(row.ID), diff), nil
+}

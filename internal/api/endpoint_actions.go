@@ -1,0 +1,159 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// reasonManual is the status reason of what a person did.
+const reasonManual = "manual"
+
+type noteBody struct {
+	Note string `json:"note,omitempty" maxLength:"500" doc:"Kept in the audit log."`
+}
+
+type endpointAction struct {
+	EndpointPath
+	Body *noteBody
+}
+
+func (in *endpointAction) note() string {
+	if in.Body == nil {
+		return ""
+	}
+	return in.Body.Note
+}
+
+func (a *API) addEndpointActionRoutes() {
+	tags := []string{"endpoints"}
+	for _, act := range []struct {
+		name, summary string
+		to            hook.EndpointState
+	}{
+		{"pause", "Hold all deliveries", hook.Paused},
+		{"disable", "Turn the endpoint off; deliveries are held", hook.Disabled},
+		{"resume", "End a pause or a disabling and deliver through slow start", hook.Active},
+	} {
+		register(a, huma.Operation{
+			OperationID: act.name + "-endpoint", Method: http.MethodPost, Path: endpointPath + "/" + act.name,
+			Summary: act.summary, Tags: tags,
+		}, needWrite, func(ctx context.Context, c *call, in *endpointAction) (*output[laneView], error) {
+			return a.setState(ctx, c, in, "endpoint."+act.name, act.to)
+		})
+	}
+	register(a, huma.Operation{
+		OperationID: "probe-endpoint", Method: http.MethodPost, Path: endpointPath + "/probe",
+		Summary: "Send one probe now", Tags: tags, DefaultStatus: http.StatusAccepted,
+	}, needWrite, a.probe)
+	register(a, huma.Operation{
+		OperationID: "reset-endpoint", Method: http.MethodPost, Path: endpointPath + "/reset",
+		Summary: "Close the breaker by hand and start slowly", Tags: tags,
+	}, needWrite, a.reset)
+}
+
+// setState moves an endpoint to another state. Asked for the state it has, it
+// changes nothing.
+func (a *API) setState(ctx context.Context, c *call, in *endpointAction, action string, to hook.EndpointState) (*output[laneView], error) {
+	e, err := a.command(ctx, c, in, action, func(e *hook.Endpoint) (bool, error) {
+		if to == hook.Paused && e.State == hook.Disabled {
+			return false, errConflict(e.State.String(), "the endpoint is disabled, which is more than paused")
+		}
+		if e.State == to {
+			return false, nil
+		}
+		e.State, e.StateReason = to, reasonManual
+		if to == hook.Active {
+			e.StateReason = ""
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.laneOf(ctx, e)
+}
+
+type requestedView struct {
+	RequestedAt stamp `json:"requested_at"`
+}
+
+// probe asks the owner of the lane for one probe. Only an open lane sends any.
+func (a *API) probe(ctx context.Context, c *call, in *endpointAction) (*output[requestedView], error) {
+	_, err := a.command(ctx, c, in, "endpoint.probe", func(e *hook.Endpoint) (bool, error) {
+		s, err := a.surroundOne(ctx, *e)
+		if err != nil {
+			return false, err
+		}
+		switch state := laneState(s.Destination); {
+		case e.State != hook.Active:
+			return false, errConflict(e.State.String(), "an endpoint that is "+e.State.String()+" is not probed")
+		case state == laneClosed:
+			return false, errConflict(state, "the breaker is closed: deliveries go out as usual")
+		}
+		e.ProbeWantedAt = c.now
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &output[requestedView]{Body: requestedView{stamp(c.now)}}, nil
+}
+
+// reset asks the owner of the lane to close it.
+func (a *API) reset(ctx context.Context, c *call, in *endpointAction) (*output[laneView], error) {
+	e, err := a.command(ctx, c, in, "endpoint.reset", func(e *hook.Endpoint) (bool, error) {
+		e.ResetWantedAt = c.now
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.laneOf(ctx, e)
+}
+
+// command changes an endpoint on a person's word, with an audit record, and
+// tells its lane. change reports whether there is anything to store.
+func (a *API) command(ctx context.Context, c *call, in *endpointAction, action string, change func(*hook.Endpoint) (bool, error)) (hook.Endpoint, error) {
+	var out hook.Endpoint
+	bad := &invalid{}
+	bad.checkText("note", in.note(), 500)
+	if err := bad.err(); err != nil {
+		return out, err
+	}
+	err := IfMatch{}.retryUpdate(func() error {
+		e, err := a.endpoint(ctx, c, in.Endpoint)
+		if err != nil {
+			return err
+		}
+		before := e
+		changed, err := change(&e)
+		if err != nil || !changed {
+			out = e
+			return err
+		}
+		e.UpdatedAt = c.now
+		rec := a.audit(c, e.TenantID, action, hook.EndpointPrefix.Format(e.ID), commandDiff(before, e, in.note()))
+		if out, err = a.cfg.Store.UpdateEndpoint(ctx, e, rec); err != nil {
+			return fmt.Errorf("store %s: %w", action, err)
+		}
+		a.cfg.Bell.EndpointChanged(e.TenantID, e.ID)
+		return nil
+	})
+	return out, err
+}
+
+func commandDiff(before, after hook.Endpoint, note string) map[string]any {
+	diff := map[string]any{}
+	if before.State != after.State {
+		diff["status"] = map[string]string{"from": before.State.String(), "to": after.State.String()}
+	}
+	if note != "" {
+		diff["note"] = note
+	}
+	return diff
+}

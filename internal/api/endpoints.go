@@ -1,0 +1,250 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+type endpointInput struct {
+	EndpointPath
+}
+
+type endpointList struct {
+	TenantPath
+	PageParams
+}
+
+// endpointCreated is a new endpoint with its secret, which is shown here and by
+// the explicit read only.
+type endpointCreated struct {
+	EndpointFields
+	Secret    string `json:"secret" doc:"Shown once."`
+	PublicKey string `json:"public_key,omitempty" doc:"Verifies the signatures of scheme standard_ed25519."`
+}
+
+// EndpointFields embeds an endpoint in another answer. Its name is exported
+// because huma skips embedded types whose name is not.
+type EndpointFields endpointView
+
+const (
+	endpointsPath = tenantPath + "/endpoints"
+	endpointPath  = endpointsPath + "/{endpoint}"
+)
+
+func (a *API) addEndpointRoutes() {
+	tags := []string{"endpoints"}
+	register(a, huma.Operation{
+		OperationID: "list-endpoints", Method: http.MethodGet, Path: endpointsPath,
+		Summary: "List endpoints", Tags: tags,
+	}, needRead, a.listEndpoints)
+	register(a, huma.Operation{
+		OperationID: "create-endpoint", Method: http.MethodPost, Path: endpointsPath,
+		Summary: "Create an endpoint", Tags: tags, DefaultStatus: http.StatusCreated,
+	}, needWrite, a.createEndpoint)
+	register(a, huma.Operation{
+		OperationID: "get-endpoint", Method: http.MethodGet, Path: endpointPath,
+		Summary: "Get an endpoint", Tags: tags,
+	}, needRead, a.getEndpoint)
+	register(a, huma.Operation{
+		OperationID: "change-endpoint", Method: http.MethodPatch, Path: endpointPath,
+		Summary: "Change an endpoint", Tags: tags,
+		Description: "A new url restarts the lane at slow start.",
+	}, needWrite, a.patchEndpoint)
+	register(a, huma.Operation{
+		OperationID: "delete-endpoint", Method: http.MethodDelete, Path: endpointPath,
+		Summary: "Delete an endpoint and cancel its pending deliveries", Tags: tags,
+	}, needWrite, a.deleteEndpoint)
+}
+
+func (a *API) listEndpoints(ctx context.Context, c *call, in *endpointList) (*listOutput[endpointView], error) {
+	page, err := a.cursors.page(c, in.PageParams)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.cfg.Store.ListEndpoints(ctx, c.tenant, page)
+	if err != nil {
+		return nil, fmt.Errorf("list endpoints: %w", err)
+	}
+	full, err := a.surround(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	return paged(a, c, in.PageParams, full,
+		func(s shown) hook.ID { return s.Endpoint.ID },
+		func(s shown) endpointView { return a.view(s, c.now) })
+}
+
+// endpoint reads the endpoint of the path, by id or uid. A uid means nothing
+// without its tenant.
+func (a *API) endpoint(ctx context.Context, c *call, text string) (hook.Endpoint, error) {
+	if strings.HasPrefix(text, string(hook.EndpointPrefix)) {
+		id, err := hook.EndpointPrefix.Parse(text)
+		if err != nil {
+			return hook.Endpoint{}, hook.ErrNotFound
+		}
+		return a.cfg.Store.EndpointByID(ctx, c.tenant, id)
+	}
+	tenant, err := c.oneTenant()
+	if err != nil {
+		return hook.Endpoint{}, err
+	}
+	if !validUID(text) {
+		return hook.Endpoint{}, hook.ErrNotFound
+	}
+	return a.cfg.Store.EndpointByUID(ctx, tenant, text)
+}
+
+func (a *API) getEndpoint(ctx context.Context, c *call, in *endpointInput) (*versioned[endpointView], error) {
+	e, err := a.endpoint(ctx, c, in.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.surroundOne(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return &versioned[endpointView]{ETag: etag(e.Rev), Body: a.view(s, c.now)}, nil
+}
+
+func (a *API) createEndpoint(ctx context.Context, c *call, in *endpointCreate) (*created[endpointCreated], error) {
+	t, err := a.tenant(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.newDraft(c, t, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkRoom(ctx, t); err != nil {
+		return nil, err
+	}
+	secrets, err := a.newSecrets(c, d.endpoint, in.Body.Secret)
+	if err != nil {
+		return nil, err
+	}
+	s := shown{headers: d.headers}
+	s.Endpoint, s.TenantPolicy, s.Secrets = d.endpoint, t.Policy, secrets.stored
+	view := a.view(s, c.now)
+	rec := a.audit(c, t.ID, "endpoint.create", view.ID, diffOf(nil, view))
+	if err := a.cfg.Store.CreateEndpoint(ctx, d.endpoint, secrets.stored, rec); err != nil {
+		return nil, fmt.Errorf("create endpoint: %w", err)
+	}
+	a.cfg.Bell.EndpointChanged(t.ID, d.endpoint.ID)
+	view.Warnings = warningsOf(d.resolved)
+	return &created[endpointCreated]{
+		Location: tenantsPath + "/" + view.Tenant + "/endpoints/" + view.ID,
+		Body: endpointCreated{
+			EndpointFields: EndpointFields(view),
+			Secret:         secrets.shown.Reveal(),
+			PublicKey:      secrets.public,
+		},
+	}, nil
+}
+
+// checkRoom holds the tenant to its number of endpoints. Two creates at once may
+// both pass: the limit guards against floods, not against one too many.
+func (a *API) checkRoom(ctx context.Context, t hook.Tenant) error {
+	if t.Limits.MaxEndpoints == 0 {
+		return nil
+	}
+	list, _, err := a.cfg.Store.EndpointsOf(ctx, t.ID)
+	if err != nil {
+		return fmt.Errorf("count endpoints: %w", err)
+	}
+	if int64(len(list)) >= t.Limits.MaxEndpoints {
+		return fieldError("limits.max_endpoints", "out_of_range", fmt.Sprintf("of %d is reached for this tenant", t.Limits.MaxEndpoints))
+	}
+	return nil
+}
+
+func (a *API) patchEndpoint(ctx context.Context, c *call, in *endpointPatch) (*versioned[endpointView], error) {
+	var out *versioned[endpointView]
+	err := in.retryUpdate(func() error {
+		before, err := a.endpointForChange(ctx, c, in.Endpoint)
+		if err != nil {
+			return err
+		}
+		if err := in.check(before.Endpoint.Rev); err != nil {
+			return err
+		}
+		out, err = a.storeEndpoint(ctx, c, before, in)
+		return err
+	})
+	return out, err
+}
+
+func (a *API) endpointForChange(ctx context.Context, c *call, text string) (shown, error) {
+	e, err := a.endpoint(ctx, c, text)
+	if err != nil {
+		return shown{}, err
+	}
+	return a.surroundOne(ctx, e)
+}
+
+// storeEndpoint applies the patch to before and stores the result.
+func (a *API) storeEndpoint(ctx context.Context, c *call, before shown, in *endpointPatch) (*versioned[endpointView], error) {
+	t, err := a.cfg.Store.TenantByID(ctx, before.Endpoint.TenantID)
+	if err != nil {
+		return nil, fmt.Errorf("read tenant: %w", err)
+	}
+	d, err := a.patched(c, t, before, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.addMissingSecrets(ctx, c, d, before.Secrets); err != nil {
+		return nil, err
+	}
+	after := before
+	after.Endpoint, after.headers = d.endpoint, d.headers
+	diff := map[string]any{}
+	for name, f := range diffOf(a.view(before, c.now), a.view(after, c.now)) {
+		diff[name] = f
+	}
+	if h := headerDiff(before.headers, after.headers); len(h) > 0 {
+		diff["headers"] = h
+	}
+	id := hook.EndpointPrefix.Format(d.endpoint.ID)
+	if after.Endpoint, err = a.cfg.Store.UpdateEndpoint(ctx, d.endpoint, a.audit(c, t.ID, "endpoint.change", id, diff)); err != nil {
+		return nil, fmt.Errorf("change endpoint: %w", err)
+	}
+	a.cfg.Bell.EndpointChanged(t.ID, after.Endpoint.ID)
+	if after, err = a.surroundOne(ctx, after.Endpoint); err != nil {
+		return nil, err
+	}
+	view := a.view(after, c.now)
+	view.Warnings = warningsOf(d.resolved)
+	return &versioned[endpointView]{ETag: etag(after.Endpoint.Rev), Body: view}, nil
+}
+
+type cancelledView struct {
+	Cancelled int64 `json:"cancelled" doc:"Pending deliveries that were cancelled."`
+}
+
+func (a *API) deleteEndpoint(ctx context.Context, c *call, in *endpointInput) (*output[cancelledView], error) {
+	e, err := a.endpoint(ctx, c, in.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.removeEndpoint(ctx, c, e)
+	if err != nil {
+		return nil, err
+	}
+	return &output[cancelledView]{Body: cancelledView{Cancelled: n}}, nil
+}
+
+// removeEndpoint deletes an endpoint and tells how many deliveries it cancelled.
+func (a *API) removeEndpoint(ctx context.Context, c *call, e hook.Endpoint) (int64, error) {
+	rec := a.audit(c, e.TenantID, "endpoint.delete", hook.EndpointPrefix.Format(e.ID), nil)
+	n, err := a.cfg.Store.DeleteEndpoint(ctx, e.TenantID, e.ID, c.now, rec)
+	if err != nil {
+		return n, fmt.Errorf("delete endpoint: %w", err)
+	}
+	a.cfg.Bell.EndpointChanged(e.TenantID, e.ID)
+	return n, nil
+}

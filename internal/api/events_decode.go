@@ -1,0 +1,240 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"mime"
+	"strconv"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+)
+
+const (
+	maxAhead    = 30 * 24 * time.Hour // of deliver_at and delay
+	maxTargets  = 1000
+	maxKeyChars = 255
+	maxBatch    = 1000
+
+	jsonContent = "application/json"
+)
+
+// decoded is an event as its publisher wrote it. Targets may be uids, which
+// only the store can turn into ids.
+type decoded struct {
+	hook.Submission
+	targets []string
+}
+
+// eventFields are the members of an event. Texts are kept as given: they are
+// part of what an idempotency key stands for.
+type eventFields struct {
+	typ, deliverAt, delay  string
+	contentType, key       string
+	payload, payloadBase64 []byte // raw JSON; nil when absent
+	targets                []string
+}
+
+// decodeEvent reads one event from valid JSON. Payload aliases obj when it is
+// JSON. Problems name their fields, with prefix before the path.
+func decodeEvent(obj []byte, inBatch bool, prefix string, now time.Time) (*decoded, *invalid) {
+	bad := &invalid{}
+	f := readFields(bad, obj, inBatch)
+	d := &decoded{targets: f.targets}
+	d.Type, d.Key = f.typ, f.key
+	if err := hook.CheckType(f.typ); err != nil && !bad.names("type") {
+		bad.addAs("type_invalid", "type", err.Error())
+	}
+	f.readPayload(bad, d)
+	f.readTiming(bad, d, now)
+	if f.key != "" && (len(f.key) > maxKeyChars || !visibleASCII(f.key)) {
+		bad.add("idempotency_key", "invalid", badKeyMessage)
+	}
+	if len(bad.fields) > 0 {
+		for i := range bad.fields {
+			bad.fields[i].Path = prefix + bad.fields[i].Path
+		}
+		return nil, bad
+	}
+	d.ContentHash = f.contentHash(d.Payload)
+	return d, nil
+}
+
+var badKeyMessage = fmt.Sprintf("must have 1 to %d visible ASCII characters", maxKeyChars)
+
+func (e *invalid) names(path string) bool {
+	for _, f := range e.fields {
+		if f.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// readFields sorts the members of an event. Unknown and repeated ones are
+// refused: either would be a misunderstanding.
+func readFields(bad *invalid, obj []byte, inBatch bool) *eventFields {
+	f := &eventFields{}
+	list, ok := membersOf(obj)
+	if !ok {
+		bad.add("body", "wrong_type", "must be an object")
+		return f
+	}
+	seen := make(map[string]bool, len(list))
+	for _, m := range list {
+		if seen[m.name] {
+			bad.add(m.name, "not_allowed", "is given twice")
+			continue
+		}
+		seen[m.name] = true
+		f.read(bad, m, inBatch)
+	}
+	return f
+}
+
+func (f *eventFields) read(bad *invalid, m member, inBatch bool) {
+	switch {
+	case m.name == "type":
+		f.typ = readText(bad, m)
+	case m.name == "payload":
+		f.payload = m.value
+	case m.name == "payload_base64":
+		f.payloadBase64 = m.value
+	case m.name == "content_type":
+		f.contentType = readText(bad, m)
+	case m.name == "deliver_at":
+		f.deliverAt = readText(bad, m)
+	case m.name == "delay":
+		f.delay = readText(bad, m)
+	case m.name == "endpoints":
+		f.targets = readTargets(bad, m)
+	case m.name == "idempotency_key" && inBatch:
+		if f.key = readText(bad, m); f.key == "" && !bad.names(m.name) {
+			bad.add(m.name, "invalid", badKeyMessage)
+		}
+	default:
+		bad.add(m.name, "unknown_field", "is not a known field")
+	}
+}
+
+func readText(bad *invalid, m member) string {
+	var s string
+	if m.value[0] != '"' || json.Unmarshal(m.value, &s) != nil {
+		bad.add(m.name, "wrong_type", "must be a string")
+	}
+	return s
+}
+
+func readTargets(bad *invalid, m member) []string {
+	items, ok := elementsOf(m.value, maxTargets)
+	switch {
+	case !ok:
+		bad.add(m.name, "wrong_type", "must be an array")
+	case len(items) == 0 || len(items) > maxTargets:
+		// An empty list would be read as "all that match" further on.
+		bad.add(m.name, "out_of_range", fmt.Sprintf("must name 1 to %d endpoints", maxTargets))
+		return nil
+	}
+	out := make([]string, 0, len(items))
+	for i, it := range items {
+		out = append(out, readText(bad, member{at(m.name, i), it}))
+	}
+	return out
+}
+
+// readPayload takes the payload: raw JSON, or any bytes in base64.
+func (f *eventFields) readPayload(bad *invalid, d *decoded) {
+	switch {
+	case f.payload != nil && f.payloadBase64 != nil:
+		bad.add("payload_base64", "not_allowed", "cannot be given together with payload")
+	case f.payload != nil:
+		if f.contentType != "" {
+			bad.add("content_type", "not_allowed", "goes with payload_base64 only: a payload is "+jsonContent)
+		}
+		d.Payload = f.payload
+		d.ContentType = jsonContent
+	case f.payloadBase64 != nil:
+		f.readBinary(bad, d)
+	default:
+		bad.add("payload", "required", "is required")
+	}
+}
+
+func (f *eventFields) readBinary(bad *invalid, d *decoded) {
+	text := readText(bad, member{"payload_base64", f.payloadBase64})
+	plain, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil {
+		bad.add("payload_base64", "invalid_format", "must be standard base64 with padding")
+	}
+	if _, _, err := mime.ParseMediaType(f.contentType); err != nil || len(f.contentType) > 255 || !printableASCII(f.contentType) {
+		bad.add("content_type", "invalid_format", "must be a media type such as text/plain")
+	}
+	d.Payload, d.ContentType = plain, f.contentType
+}
+
+func printableASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// readTiming takes deliver_at or delay. A time that has passed means now.
+func (f *eventFields) readTiming(bad *invalid, d *decoded, now time.Time) {
+	if f.deliverAt != "" && f.delay != "" {
+		bad.add("delay", "not_allowed", "cannot be given together with deliver_at")
+		return
+	}
+	if f.deliverAt != "" {
+		t, err := time.Parse(time.RFC3339, f.deliverAt)
+		switch {
+		case err != nil:
+			bad.add("deliver_at", "invalid_format", "must be an RFC 3339 time")
+		case t.After(now.Add(maxAhead)):
+			bad.add("deliver_at", "out_of_range", "must be at most 30 days ahead")
+		default:
+			d.DeliverAt = t.UTC().Truncate(time.Microsecond)
+		}
+	}
+	if f.delay != "" {
+		delay, err := policy.ParseDuration(f.delay)
+		switch {
+		case err != nil:
+			bad.add("delay", "invalid_format", err.Error())
+		case delay < 0 || delay > maxAhead:
+			bad.add("delay", "out_of_range", "must be between 0s and 30d")
+		default:
+			d.Delay = delay
+		}
+	}
+}
+
+// contentHash covers everything but the idempotency key, as given. Every part
+// is preceded by its length, so that no two events run together alike.
+func (f *eventFields) contentHash(payload []byte) [32]byte {
+	h := sha256.New()
+	writePart(h, []byte(f.typ))
+	writePart(h, []byte(strconv.Itoa(len(f.targets))))
+	for _, t := range f.targets {
+		writePart(h, []byte(t))
+	}
+	writePart(h, []byte(f.deliverAt))
+	writePart(h, []byte(f.delay))
+	writePart(h, []byte(f.contentType))
+	writePart(h, payload)
+	return [32]byte(h.Sum(nil))
+}
+
+func writePart(h hash.Hash, part []byte) {
+	var size [8]byte
+	binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+	h.Write(size[:])
+	h.Write(part)
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+)
+
+// resolvePolicy expands the levels; nil or empty ones are left out.
+func resolvePolicy(limits *policy.Limits, server, tenant, endpoint []byte) (*policy.Resolved, error) {
+	var levels []policy.Level
+	for _, l := range []policy.Level{
+		{Name: policy.LevelServer, JSON: server},
+		{Name: policy.LevelTenant, JSON: tenant},
+		{Name: policy.LevelEndpoint, JSON: endpoint},
+	} {
+		if len(l.JSON) > 0 {
+			levels = append(levels, l)
+		}
+	}
+	return policy.Resolve(limits, levels...)
+}
+
+// resolve expands a policy over the server's level.
+func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
+	return resolvePolicy(a.cfg.PolicyLimits, a.cfg.ServerPolicy, tenant, endpoint)
+}
+
+// checkPolicy adds what is wrong with a policy, and returns it expanded.
+func (a *API) checkPolicy(e *invalid, tenant, endpoint []byte) (*policy.Resolved, error) {
+	r, err := a.resolve(tenant, endpoint)
+	var bad *hook.Invalid
+	if errors.As(err, &bad) {
+		e.take(bad)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resolve policy: %w", err)
+	}
+	return r, nil
+}
+
+// patchPolicy applies a merge patch to a stored policy level; null clears it.
+func patchPolicy(e *invalid, stored json.RawMessage, ch change[json.RawMessage]) json.RawMessage {
+	switch {
+	case !ch.set:
+		return stored
+	case ch.null:
+		return emptyObject
+	case asObject(ch.to) == nil:
+		e.addAs("invalid_policy", "policy", "must be an object")
+		return stored
+	}
+	merged, err := mergePatch(stored, ch.to)
+	if err != nil {
+		e.addAs("invalid_policy", "policy", err.Error())
+		return stored
+	}
+	return merged
+}
+
+// newPolicy returns the level of a new object, as given: unlike in a patch, a
+// null in it has a meaning of its own, the preset's value.
+func newPolicy(e *invalid, given json.RawMessage) json.RawMessage {
+	if len(given) == 0 || string(given) == "null" {
+		return emptyObject
+	}
+	var compact bytes.Buffer
+	if asObject(given) == nil || json.Compact(&compact, given) != nil {
+		e.addAs("invalid_policy", "policy", "must be an object")
+		return emptyObject
+	}
+	return compact.Bytes()
+}
+
+var emptyObject = json.RawMessage("{}")
+
+// orEmpty shows an absent level as an empty object.
+func orEmpty(p json.RawMessage) json.RawMessage {
+	if len(p) == 0 {
+		return emptyObject
+	}
+	return p
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Problem is the answer to a request that failed: RFC 9457 with a code. The
+// code is API, the text is not.
+type Problem struct {
+	Type      string         `json:"type" doc:"urn:breakwater:problem:<code>"`
+	Title     string         `json:"title"`
+	Status    int            `json:"status"`
+	Detail    string         `json:"detail" doc:"For people; may change."`
+	Code      string         `json:"code" doc:"For programs; does not change."`
+	RequestID string         `json:"request_id"`
+	Errors    []FieldProblem `json:"errors,omitempty" doc:"Every field that broke a rule."`
+	Current   string         `json:"current,omitempty" doc:"The state that stands in the way (state_conflict)."`
+
+	retryAfter time.Duration
+	allow      string
+}
+
+// FieldProblem names one field and the rule it broke.
+type FieldProblem struct {
+	Path    string `json:"path" doc:"JSON path in the body, or query.…, header.…"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+
+	// top is the code of the whole problem when every field has the same one,
+	// e.g. url_blocked.
+	top string
+}
+
+func newProblem(status int, code, detail string) *Problem {
+	return &Problem{
+		Type:   "urn:breakwater:problem:" + code,
+		Title:  http.StatusText(status),
+		Status: status,
+		Detail: detail,
+		Code:   code,
+	}
+}
+
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+// GetStatus makes a Problem an error that huma writes as it is.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType is the media type that huma answers with.
+func (p *Problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
+
+// GetHeaders returns the headers that go with the problem.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
+	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="breakwater"`)
+	}
+	return h
+}
+
+// fail answers a plain request with what err means.
+func (a *API) fail(w http.ResponseWriter, c *call, err error) { a.write(w, c, a.problem(c, err)) }
+
+// write sends a problem document.
+func (a *API) write(w http.ResponseWriter, c *call, p *Problem) {
+	q := *p // some problems are shared
+	q.RequestID = c.id
+	h := w.Header()
+	for name, values := range q.GetHeaders() {
+		h[name] = values
+	}
+	h.Set("Content-Type", problemType)
+	body, err := json.Marshal(&q)
+	if err != nil {
+		body = []byte(`{"code":"internal","status":500}`)
+	}
+	w.WriteHeader(q.Status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone; nobody else to tell
+}
+
+// writeJSON sends a JSON answer of a plain handler.
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}

@@ -1,0 +1,200 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Problems that need no details. They are copied before they are sent.
+var (
+	errNotFound       = newProblem(http.StatusNotFound, "not_found", "there is no such object, or this key may not see it")
+	errNoRoute        = newProblem(http.StatusNotFound, "not_found", "there is no such path")
+	errTenantRequired = newProblem(http.StatusBadRequest, "tenant_required", "this needs one tenant: name it in the path instead of -")
+	errUnauthorized   = newProblem(http.StatusUnauthorized, "unauthenticated", "a valid key is needed: Authorization: Bearer bw_…")
+)
+
+func errForbidden(s hook.Scope) *Problem {
+	return newProblem(http.StatusForbidden, "forbidden_scope", "a key with scope "+s.String()+" may not do this")
+}
+
+func errTooManyBadKeys(wait time.Duration) *Problem {
+	p := newProblem(http.StatusTooManyRequests, "rate_limited", "too many requests with wrong keys from this address")
+	p.retryAfter = wait
+	return p
+}
+
+func errInvalidJSON(detail string) *Problem {
+	return newProblem(http.StatusBadRequest, "invalid_json", detail)
+}
+
+func errMediaType(detail string) *Problem {
+	return newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type", detail)
+}
+
+func errTooLarge(limit int64) *Problem {
+	return newProblem(http.StatusRequestEntityTooLarge, "payload_too_large", fmt.Sprintf("at most %d bytes are taken here", limit))
+}
+
+// errConflict says that the object's state stands in the way.
+func errConflict(current, detail string) *Problem {
+	p := newProblem(http.StatusConflict, "state_conflict", detail)
+	p.Current = current
+	return p
+}
+
+func errInvalidCursor() *Problem {
+	return newProblem(http.StatusBadRequest, "invalid_cursor", "the cursor does not belong to this list, filter and order")
+}
+
+// badParameter is a query parameter or header that is known but malformed.
+func badParameter(path, message string) *Problem {
+	p := newProblem(http.StatusBadRequest, "invalid_parameter", path+" "+message)
+	p.Errors = []FieldProblem{{Path: path, Code: "invalid", Message: message}}
+	return p
+}
+
+// sentinels maps the errors every layer agrees on to answers.
+var sentinels = []struct {
+	err    error
+	status int
+	code   string
+	wait   time.Duration // Retry-After
+}{
+	{hook.ErrUIDTaken, http.StatusConflict, "uid_taken", 0},
+	{hook.ErrVersionMismatch, http.StatusPreconditionFailed, "version_mismatch", 0},
+	{hook.ErrStateConflict, http.StatusConflict, "state_conflict", 0},
+	{hook.ErrTooManySecrets, http.StatusConflict, "state_conflict", 0},
+	{hook.ErrTenantNotEmpty, http.StatusConflict, "tenant_not_empty", 0},
+	{hook.ErrLastAdminKey, http.StatusConflict, "last_admin_key", 0},
+	{hook.ErrKeyReused, http.StatusConflict, "idempotency_key_reused", 0},
+	{hook.ErrFanoutTooBig, http.StatusUnprocessableEntity, "fanout_too_large", 0},
+	{hook.ErrTooLarge, http.StatusRequestEntityTooLarge, "payload_too_large", 0},
+	{hook.ErrRateLimited, http.StatusTooManyRequests, "rate_limited", time.Second},
+	{hook.ErrBacklogFull, http.StatusTooManyRequests, "backlog_full", 10 * time.Second},
+	{hook.ErrOverloaded, http.StatusServiceUnavailable, "overloaded", time.Second},
+	{hook.ErrDraining, http.StatusServiceUnavailable, "draining", 5 * time.Second},
+	{hook.ErrStoreUnavailable, http.StatusServiceUnavailable, "store_unavailable", 2 * time.Second},
+	{hook.ErrStoreFull, http.StatusInsufficientStorage, "disk_full", 30 * time.Second},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "overloaded", 2 * time.Second},
+	{context.Canceled, http.StatusServiceUnavailable, "store_unavailable", 2 * time.Second},
+}
+
+// problem turns an error into the answer for it. What nobody foresaw is logged
+// here, because the answer must not carry its text.
+func (a *API) problem(c *call, err error) *Problem {
+	p := problemOf(err)
+	if p == nil {
+		a.log.Error("request failed", "request_id", c.id, "error", err)
+		p = newProblem(http.StatusInternalServerError, "internal", "something went wrong on our side")
+	}
+	q := *p
+	q.RequestID = c.id
+	return &q
+}
+
+// problemOf returns the answer for an error we know, else nil.
+func problemOf(err error) *Problem {
+	var p *Problem
+	var bad *invalid
+	var refused *hook.Invalid
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &bad):
+		return bad.problem()
+	case errors.As(err, &refused):
+		return fromInvalid(refused).problem()
+	case errors.Is(err, hook.ErrUnknownTarget):
+		return fieldError("endpoints", "unknown", "names an endpoint that does not exist").problem()
+	case errors.Is(err, hook.ErrNotFound):
+		return errNotFound
+	}
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			p := newProblem(s.status, s.code, s.err.Error())
+			p.retryAfter = s.wait
+			var timed interface{ RetryAfter() time.Duration }
+			if errors.As(err, &timed) {
+				p.retryAfter = timed.RetryAfter()
+			}
+			return p
+		}
+	}
+	return nil
+}
+
+// invalid collects the fields of a request that broke a rule, so that all of
+// them are named at once.
+type invalid struct{ fields []FieldProblem }
+
+func (e *invalid) Error() string {
+	parts := make([]string, len(e.fields))
+	for i, f := range e.fields {
+		parts[i] = f.Path + " " + f.Message
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (e *invalid) add(path, code, message string) {
+	e.fields = append(e.fields, FieldProblem{Path: path, Code: code, Message: message})
+}
+
+// addAs adds a field that has a code of its own in the table of codes.
+func (e *invalid) addAs(top, path, message string) {
+	e.fields = append(e.fields, FieldProblem{Path: path, Code: top, Message: message, top: top})
+}
+
+// err returns e as an error, or nil when every field was fine.
+func (e *invalid) err() error {
+	if len(e.fields) == 0 {
+		return nil
+	}
+	return e
+}
+
+// fieldError is an invalid of one field.
+func fieldError(path, code, message string) *invalid {
+	e := &invalid{}
+	e.add(path, code, message)
+	return e
+}
+
+// fromInvalid takes over what another package refused.
+func fromInvalid(in *hook.Invalid) *invalid {
+	e := &invalid{}
+	e.take(in)
+	return e
+}
+
+func (e *invalid) take(in *hook.Invalid) {
+	for _, f := range in.Fields {
+		if in.Code == "" || in.Code == codeValidation {
+			e.add(f.Path, "invalid", f.Message)
+		} else {
+			e.addAs(in.Code, f.Path, f.Message)
+		}
+	}
+}
+
+const codeValidation = "validation_failed"
+
+// problem is 422 with the code that all fields share, else validation_failed.
+func (e *invalid) problem() *Problem {
+	code := codeValidation
+	for i, f := range e.fields {
+		if f.top == "" || (i > 0 && f.top != code) {
+			code = codeValidation
+			break
+		}
+		code = f.top
+	}
+	p := newProblem(http.StatusUnprocessableEntity, code, e.Error())
+	p.Errors = e.fields
+	return p
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/breakwaterhq/breakwater/internal/policy"
+)
+
+// readQuery parses the query string and refuses what the route does not know:
+// a misspelt filter would otherwise select everything.
+func (c *call) readQuery(r *http.Request) error {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badParameter("query", "is malformed")
+	}
+	unknown := &invalid{}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		repeats, known := c.route.params[name]
+		switch {
+		case !known:
+			unknown.add("query."+name, "unknown_parameter", "is not a known parameter")
+		case len(q[name]) > 1 && !repeats:
+			return badParameter("query."+name, "may be given once only")
+		case len(q[name]) > maxRepeats:
+			return badParameter("query."+name, "is repeated too often")
+		case slices.ContainsFunc(q[name], notPlain):
+			return badParameter("query."+name, "must be UTF-8 without control characters")
+		}
+	}
+	c.query = q
+	return unknown.err()
+}
+
+// maxRepeats bounds the alternatives of one filter.
+const maxRepeats = 100
+
+// notPlain finds text that Postgres could not even compare.
+func notPlain(s string) bool {
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// PageParams are the parameters of every list. Parameter types have exported
+// names because huma skips embedded types whose name is not.
+type PageParams struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"250" default:"50" doc:"Items per page."`
+	Cursor string `query:"cursor" maxLength:"256" doc:"next_cursor of the page before; valid for the same filter and order."`
+	Order  string `query:"order" enum:"desc,asc" default:"desc" doc:"By creation."`
+}
+
+// WindowParams select a time window.
+type WindowParams struct {
+	Since string `query:"since" maxLength:"64" doc:"RFC 3339 time, or a duration meaning that long ago (24h, 7d); inclusive."`
+	Until string `query:"until" maxLength:"64" doc:"As since; exclusive."`
+}
+
+// times returns the window, zero where it is open.
+func (p WindowParams) times(now time.Time) (since, until time.Time, err error) {
+	if since, err = parseMoment("query.since", p.Since, now); err != nil {
+		return since, until, err
+	}
+	until, err = parseMoment("query.until", p.Until, now)
+	return since, until, err
+}
+
+// parseMoment reads a time or a duration before now.
+func parseMoment(path, s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := policy.ParseDuration(s); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, badParameter(path, "must be an RFC 3339 time or a duration such as 24h or 7d")
+	}
+	return t.UTC(), nil
+}

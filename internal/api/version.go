@@ -1,0 +1,80 @@
+package api
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// TenantPath is the tenant of a path.
+type TenantPath struct {
+	Tenant string `path:"tenant" maxLength:"64" doc:"ten_…, the tenant's uid, or - for every tenant that the key may see."`
+}
+
+// IfMatch makes a change conditional.
+type IfMatch struct {
+	IfMatch string `header:"If-Match" doc:"The version the change is based on, in quotes; 412 when the object has moved on."`
+}
+
+// output is an answer with a body.
+type output[T any] struct{ Body T }
+
+// versioned is an answer that shows an object with a version.
+type versioned[T any] struct {
+	ETag string `header:"ETag" doc:"The version, in quotes."`
+	Body T
+}
+
+// created is the answer to a POST that made an object.
+type created[T any] struct {
+	Location string `header:"Location"`
+	Body     T
+}
+
+// nothing is an answer without a body.
+type nothing struct{}
+
+func etag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
+
+// version returns the version asked for, 0 for any.
+func (m IfMatch) version() (int64, error) {
+	s := strings.TrimSpace(m.IfMatch)
+	if s == "" || s == "*" {
+		return 0, nil
+	}
+	if len(s) > 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		if v, err := strconv.ParseInt(s[1:len(s)-1], 10, 64); err == nil && v > 0 {
+			return v, nil
+		}
+	}
+	return 0, badParameter("header.If-Match", `must be a version in quotes, such as "3"`)
+}
+
+// check compares the version asked for with the one that is stored.
+func (m IfMatch) check(stored int64) error {
+	want, err := m.version()
+	if err != nil {
+		return err
+	}
+	if want != 0 && want != stored {
+		return hook.ErrVersionMismatch
+	}
+	return nil
+}
+
+// maxUpdateTries bounds how often a change without If-Match is applied anew to
+// an object that changed meanwhile.
+const maxUpdateTries = 5
+
+// retryUpdate runs change until it does not collide with another writer. A
+// client that gave a version is told of the collision instead.
+func (m IfMatch) retryUpdate(change func() error) error {
+	for try := 1; ; try++ {
+		err := change()
+		if !errors.Is(err, hook.ErrVersionMismatch) || m.IfMatch != "" || try == maxUpdateTries {
+			return err
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package api_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// TestWrongRequests sends what must be refused: each with its status, code and
+// the field it names, none with a trace in the store.
+func TestWrongRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.endpoint(w.a, map[string]any{"uid": "main", "headers": map[string]string{"X-Token": "s3cr3t-header"}})
+	w.event(w.a, "order.paid")
+	w.event(w.a, "order.paid")
+	dead := w.deliveries(w.a)[0]
+	w.settle(dead, hook.Dead, hook.DeadExhausted)
+	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
+	T := "/v1/tenants/acme"
+	E := T + "/endpoints"
+	D := T + "/deliveries/" + hook.DeliveryPrefix.Format(dead.ID)
+	wk := w.a.write
+	big := strings.Repeat("x", 70<<10)
+
+	type wrong struct {
+		method, path, key string
+		body              any
+		headers           []string
+		status            int
+		code, field       string
+	}
+	url := `"url":"https://example.com/a"`
+	cases := map[string]wrong{
+		// keys
+		"no key":              {get, "/v1/me", "", nil, nil, 401, "unauthenticated", ""},
+		"malformed key":       {get, "/v1/me", "short", nil, nil, 401, "unauthenticated", ""},
+		"unknown key":         {get, "/v1/me", "bw_" + strings.Repeat("a", 51), nil, nil, 401, "unauthenticated", ""},
+		"basic auth":          {get, "/v1/me", "", nil, []string{"Authorization", "Basic YTpi"}, 401, "unauthenticated", ""},
+		"cookie":              {get, "/v1/me", "", nil, []string{"Cookie", "key=" + w.admin}, 401, "unauthenticated", ""},
+		"outside the scope":   {post, T + "/events", w.a.read, `{}`, nil, 403, "forbidden_scope", ""},
+		"admin route":         {get, "/v1/keys", wk, nil, nil, 403, "forbidden_scope", ""},
+		"read key writes":     {post, E, w.adminRead, `{}`, nil, 403, "forbidden_scope", ""},
+		"read key's secret":   {get, E + "/main/secret", w.adminRead, nil, nil, 403, "forbidden_scope", ""},
+		"foreign tenant":      {get, "/v1/tenants/bolt", wk, nil, nil, 404, "not_found", ""},
+		"unknown tenant":      {get, "/v1/tenants/nobody", w.admin, nil, nil, 404, "not_found", ""},
+		"malformed tenant id": {get, "/v1/tenants/ten_zz", w.admin, nil, nil, 404, "not_found", ""},
+		"tenant with slash":   {get, "/v1/tenants/a%2Fb", w.admin, nil, nil, 404, "not_found", ""},
+		// paths
+		"unknown path":   {get, "/v1/nothing", w.admin, nil, nil, 404, "not_found", ""},
+		"double slash":   {get, "/v1//tenants", w.admin, nil, nil, 404, "not_found", ""},
+		"dots in path":   {get, "/v1/keys/../tenants", w.admin, nil, nil, 404, "not_found", ""},
+		"wrong method":   {http.MethodPut, "/v1/tenants", w.admin, nil, nil, 405, "method_not_allowed", ""},
+		"post to a read": {post, T + "/deliveries", wk, nil, nil, 405, "method_not_allowed", ""},
+		// queries
+		"unknown parameter":     {get, T + "/deliveries?colour=red", wk, nil, nil, 422, "validation_failed", "query.colour"},
+		"parameter on a post":   {post, E + "?dry_run=1", wk, `{` + url + `}`, nil, 422, "validation_failed", "query.dry_run"},
+		"huge limit":            {get, E + "?limit=1000000000", wk, nil, nil, 400, "invalid_parameter", "query.limit"},
+		"zero limit":            {get, E + "?limit=0", wk, nil, nil, 400, "invalid_parameter", "query.limit"},
+		"negative limit":        {get, E + "?limit=-1", wk, nil, nil, 400, "invalid_parameter", "query.limit"},
+		"limit in words":        {get, E + "?limit=ten", wk, nil, nil, 400, "invalid_parameter", "query.limit"},
+		"limit twice":           {get, E + "?limit=1&limit=2", wk, nil, nil, 400, "invalid_parameter", "query.limit"},
+		"unknown order":         {get, E + "?order=random", wk, nil, nil, 400, "invalid_parameter", "query.order"},
+		"cursor of nothing":     {get, E + "?cursor=AAAA", wk, nil, nil, 400, "invalid_cursor", ""},
+		"cursor not base64":     {get, E + "?cursor=%21%21", wk, nil, nil, 400, "invalid_cursor", ""},
+		"malformed query":       {get, E + "?limit=%zz", wk, nil, nil, 400, "invalid_parameter", "query"},
+		"NUL in a filter":       {get, "/v1/tenants?q=a%00b", w.admin, nil, nil, 400, "invalid_parameter", "query.q"},
+		"invalid UTF-8":         {get, "/v1/tenants?q=%ff", w.admin, nil, nil, 400, "invalid_parameter", "query.q"},
+		"unknown status":        {get, T + "/deliveries?status=lost", wk, nil, nil, 400, "invalid_parameter", "query.status"},
+		"view with a status":    {get, T + "/deliveries?status=held&status=dead", wk, nil, nil, 400, "invalid_parameter", "query.status"},
+		"unknown reason":        {get, T + "/dead-letters?reason=bored", wk, nil, nil, 400, "invalid_parameter", "query.reason"},
+		"status of dead ones":   {get, T + "/dead-letters?status=dead", wk, nil, nil, 422, "validation_failed", "query.status"},
+		"bad since":             {get, T + "/events?since=yesterday", wk, nil, nil, 400, "invalid_parameter", "query.since"},
+		"bare number as since":  {get, T + "/events?since=24", wk, nil, nil, 400, "invalid_parameter", "query.since"},
+		"bad type pattern":      {get, T + "/events?type=*.paid", wk, nil, nil, 400, "invalid_parameter", "query.type"},
+		"bad event filter":      {get, T + "/deliveries?event=1", wk, nil, nil, 400, "invalid_parameter", "query.event"},
+		"unknown uid in filter": {get, T + "/deliveries?endpoint=nope", wk, nil, nil, 400, "invalid_parameter", "query.endpoint"},
+		"sql in a filter":       {get, T + "/deliveries?endpoint=ep_'OR'1'%3D'1", wk, nil, nil, 400, "invalid_parameter", "query.endpoint"},
+		// bodies
+		"no body":              {post, E, wk, nil, nil, 400, "invalid_json", ""},
+		"broken JSON":          {post, E, wk, `{"url":`, nil, 400, "invalid_json", ""},
+		"text after JSON":      {post, E, wk, `{} {}`, nil, 400, "invalid_json", ""},
+		"not an object":        {post, E, wk, `[]`, nil, 422, "validation_failed", "body"},
+		"null body":            {post, E, wk, `null`, nil, 422, "validation_failed", "body"},
+		"compressed":           {post, E, wk, `{}`, []string{"Content-Encoding", "gzip"}, 415, "unsupported_media_type", ""},
+		"xml":                  {post, E, wk, `<a/>`, []string{"Content-Type", "text/xml"}, 415, "unsupported_media_type", ""},
+		"control body too big": {post, E, wk, `{"description":"` + strings.Repeat("x", 300<<10) + `"}`, nil, 413, "payload_too_large", ""},
+		"other tenant in body": {post, E, wk, `{` + url + `,"tenant_id":"` + w.b.id + `"}`, nil, 422, "validation_failed", "tenant_id"},
+		"wrong case of a name": {post, E, wk, `{"URL":"https://example.com"}`, nil, 422, "validation_failed", "URL"},
+		// endpoints
+		"no url":                   {post, E, wk, `{}`, nil, 422, "validation_failed", "url"},
+		"url of wrong type":        {post, E, wk, `{"url":5}`, nil, 422, "validation_failed", "url"},
+		"blocked url":              {post, E, wk, `{"url":"https://169.254.169.254/"}`, nil, 422, "url_blocked", "url"},
+		"bad pattern":              {post, E, wk, `{` + url + `,"types":["ok","a..b"]}`, nil, 422, "type_invalid", "types[1]"},
+		"uid like an id":           {post, E, wk, `{` + url + `,"uid":"ep_x"}`, nil, 422, "validation_failed", "uid"},
+		"uid with space":           {post, E, wk, `{` + url + `,"uid":"a b"}`, nil, 422, "validation_failed", "uid"},
+		"uid taken":                {post, E, wk, `{` + url + `,"uid":"main"}`, nil, 409, "uid_taken", ""},
+		"forbidden header":         {post, E, wk, `{` + url + `,"headers":{"Webhook-Id":"x"}}`, nil, 422, "header_forbidden", "headers.Webhook-Id"},
+		"header injection":         {post, E, wk, `{` + url + `,"headers":{"X-A":"b\r\nHost: c"}}`, nil, 422, "validation_failed", "headers.X-A"},
+		"header twice":             {patch, E + "/main", wk, `{"headers":{"X-B":"***"}}`, nil, 422, "validation_failed", "headers.X-B"},
+		"unknown scheme":           {post, E, wk, `{` + url + `,"signatures":[{"scheme":"md5"}]}`, nil, 422, "validation_failed", "signatures[0].scheme"},
+		"stripe without header":    {post, E, wk, `{` + url + `,"signatures":[{"scheme":"stripe"}]}`, nil, 422, "validation_failed", "signatures[0]"},
+		"unknown body mode":        {post, E, wk, `{` + url + `,"body":"xml"}`, nil, 422, "validation_failed", "body"},
+		"bad secret":               {post, E, wk, `{` + url + `,"secret":"whsec_short"}`, nil, 422, "validation_failed", "secret"},
+		"secret of another kind":   {post, E, wk, `{` + url + `,"secret":"whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`, nil, 422, "validation_failed", "secret"},
+		"bad policy":               {post, E, wk, `{` + url + `,"policy":{"retry":{"max_attempts":0}}}`, nil, 422, "invalid_policy", "policy.retry.max_attempts"},
+		"unknown policy key":       {post, E, wk, `{` + url + `,"policy":{"retries":3}}`, nil, 422, "invalid_policy", "policy.retries"},
+		"policy not an object":     {post, E, wk, `{` + url + `,"policy":[1]}`, nil, 422, "invalid_policy", "policy"},
+		"two things wrong":         {post, E, wk, `{"url":"http://x","types":["a b"]}`, nil, 422, "validation_failed", "url"},
+		"control char in text":     {post, E, wk, `{` + url + `,"description":"a\u0000b"}`, nil, 422, "validation_failed", "description"},
+		"create without a tenant":  {post, "/v1/tenants/-/endpoints", w.admin, `{` + url + `}`, nil, 400, "tenant_required", ""},
+		"uid without a tenant":     {get, "/v1/tenants/-/endpoints/main", w.admin, nil, nil, 400, "tenant_required", ""},
+		"unknown endpoint":         {get, E + "/ep_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"malformed endpoint id":    {get, E + "/ep_!", wk, nil, nil, 404, "not_found", ""},
+		"patch status":             {patch, E + "/main", wk, `{"status":"active"}`, nil, 422, "validation_failed", "status"},
+		"patch url to null":        {patch, E + "/main", wk, `{"url":null}`, nil, 422, "validation_failed", "url"},
+		"patch old version":        {patch, E + "/main", wk, `{"description":"x"}`, []string{"If-Match", `"99"`}, 412, "version_mismatch", ""},
+		"malformed If-Match":       {patch, E + "/main", wk, `{"description":"x"}`, []string{"If-Match", `3`}, 400, "invalid_parameter", "header.If-Match"},
+		"probe of a closed lane":   {post, E + "/main/probe", wk, nil, nil, 409, "state_conflict", ""},
+		"note too long":            {post, E + "/main/pause", wk, `{"note":"` + strings.Repeat("x", 501) + `"}`, nil, 422, "validation_failed", "note"},
+		"unknown field in action":  {post, E + "/main/pause", wk, `{"why":"x"}`, nil, 422, "validation_failed", "why"},
+		"overlap too long":         {post, E + "/main/rotate-secret", wk, `{"overlap":"8d"}`, nil, 422, "validation_failed", "overlap"},
+		"overlap as a number":      {post, E + "/main/rotate-secret", wk, `{"overlap":24}`, nil, 422, "validation_failed", "overlap"},
+		"rotate to another kind":   {post, E + "/main/rotate-secret", wk, `{"scheme":"standard_ed25519"}`, nil, 422, "validation_failed", "scheme"},
+		"preview of a bad policy":  {post, "/v1/policies/preview", wk, `{"policy":{"timeout":{"total":"1h"}}}`, nil, 422, "invalid_policy", "policy.timeout.total"},
+		"preview without a policy": {post, "/v1/policies/preview", wk, `{}`, nil, 422, "validation_failed", "policy"},
+		"unknown preset":           {get, "/v1/presets/none", wk, nil, nil, 404, "not_found", ""},
+		// tenants and keys
+		"tenant without name":     {post, "/v1/tenants", w.admin, `{}`, nil, 422, "validation_failed", "name"},
+		"tenant uid taken":        {post, "/v1/tenants", w.admin, `{"name":"x","uid":"acme"}`, nil, 409, "uid_taken", ""},
+		"tenant uid like an id":   {post, "/v1/tenants", w.admin, `{"name":"x","uid":"ten_x"}`, nil, 422, "validation_failed", "uid"},
+		"tenant uid is a dash":    {post, "/v1/tenants", w.admin, `{"name":"x","uid":"-"}`, nil, 422, "validation_failed", "uid"},
+		"negative limit of one":   {post, "/v1/tenants", w.admin, `{"name":"x","limits":{"max_pending":-1}}`, nil, 422, "validation_failed", "limits.max_pending"},
+		"number too large":        {post, "/v1/tenants", w.admin, `{"name":"x","limits":{"max_pending":1e400}}`, nil, 422, "validation_failed", "body"},
+		"patch name to null":      {patch, T, w.admin, `{"name":null}`, nil, 422, "validation_failed", "name"},
+		"patch every tenant":      {patch, "/v1/tenants/-", w.admin, `{"name":"x"}`, nil, 400, "tenant_required", ""},
+		"rename the default":      {patch, "/v1/tenants/default", w.admin, `{"uid":"other"}`, nil, 422, "validation_failed", "uid"},
+		"delete the default":      {del, "/v1/tenants/default", w.admin, nil, nil, 409, "state_conflict", ""},
+		"force on the default":    {del, "/v1/tenants/default?force=true", w.admin, nil, nil, 409, "state_conflict", ""},
+		"delete a full tenant":    {del, T, w.admin, nil, nil, 409, "tenant_not_empty", ""},
+		"key without a scope":     {post, "/v1/keys", w.admin, `{"name":"x"}`, nil, 422, "validation_failed", "scope"},
+		"key of unknown scope":    {post, "/v1/keys", w.admin, `{"name":"x","scope":"root"}`, nil, 422, "validation_failed", "scope"},
+		"tenant key of nobody":    {post, "/v1/keys", w.admin, `{"name":"x","scope":"tenant:read"}`, nil, 422, "validation_failed", "tenant"},
+		"key of unknown tenant":   {post, "/v1/keys", w.admin, `{"name":"x","scope":"tenant:read","tenant":"nobody"}`, nil, 422, "validation_failed", "tenant"},
+		"admin key with a tenant": {post, "/v1/keys", w.admin, `{"name":"x","scope":"admin","tenant":"acme"}`, nil, 422, "validation_failed", "tenant"},
+		"key that has expired":    {post, "/v1/keys", w.admin, `{"name":"x","scope":"admin","expires_at":"2001-01-01T00:00:00Z"}`, nil, 422, "validation_failed", "expires_at"},
+		"revoke an unknown key":   {del, "/v1/keys/key_0000000000000", w.admin, nil, nil, 404, "not_found", ""},
+		"revoke by prefix":        {del, "/v1/keys/bw_x", w.admin, nil, nil, 404, "not_found", ""},
+		// events
+		"event without type":       {post, T + "/events", wk, `{"payload":1}`, nil, 422, "type_invalid", "type"},
+		"event of bad type":        {post, T + "/events", wk, `{"type":"a b","payload":1}`, nil, 422, "type_invalid", "type"},
+		"event type of bad type":   {post, T + "/events", wk, `{"type":1,"payload":1}`, nil, 422, "validation_failed", "type"},
+		"event without payload":    {post, T + "/events", wk, `{"type":"a"}`, nil, 422, "validation_failed", "payload"},
+		"event with attempts":      {post, T + "/events", wk, `{"type":"a","payload":1,"attempts":0}`, nil, 422, "validation_failed", "attempts"},
+		"event field twice":        {post, T + "/events", wk, `{"type":"a","payload":1,"type":"b"}`, nil, 422, "validation_failed", "type"},
+		"event is an array":        {post, T + "/events", wk, `[1]`, nil, 422, "validation_failed", "body"},
+		"event is broken":          {post, T + "/events", wk, `{"type":"a","payload":{]}`, nil, 400, "invalid_json", ""},
+		"event is empty":           {post, T + "/events", wk, ``, nil, 400, "invalid_json", ""},
+		"event nested too deeply":  {post, T + "/events", wk, `{"type":"a","payload":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`, nil, 400, "invalid_json", ""},
+		"event too large":          {post, T + "/events", wk, `{"type":"a","payload":"` + big + `"}`, nil, 413, "payload_too_large", ""},
+		"event body too large":     {post, T + "/events", wk, `{"type":"a","payload":"` + strings.Repeat("x", 300<<10) + `"}`, nil, 413, "payload_too_large", ""},
+		"event compressed":         {post, T + "/events", wk, `{}`, []string{"Content-Encoding", "br"}, 415, "unsupported_media_type", ""},
+		"event as text":            {post, T + "/events", wk, `{}`, []string{"Content-Type", "text/plain"}, 415, "unsupported_media_type", ""},
+		"both payloads":            {post, T + "/events", wk, `{"type":"a","payload":1,"payload_base64":"AA=="}`, nil, 422, "validation_failed", "payload_base64"},
+		"bad base64":               {post, T + "/events", wk, `{"type":"a","payload_base64":"A","content_type":"text/plain"}`, nil, 422, "validation_failed", "payload_base64"},
+		"base64 without type":      {post, T + "/events", wk, `{"type":"a","payload_base64":"AA=="}`, nil, 422, "validation_failed", "content_type"},
+		"content type of JSON":     {post, T + "/events", wk, `{"type":"a","payload":1,"content_type":"text/plain"}`, nil, 422, "validation_failed", "content_type"},
+		"content type injection":   {post, T + "/events", wk, `{"type":"a","payload_base64":"AA==","content_type":"text/plain\r\nX: y"}`, nil, 422, "validation_failed", "content_type"},
+		"too far ahead":            {post, T + "/events", wk, `{"type":"a","payload":1,"deliver_at":"2026-04-02T10:30:15Z"}`, nil, 422, "validation_failed", "deliver_at"},
+		"malformed deliver_at":     {post, T + "/events", wk, `{"type":"a","payload":1,"deliver_at":"tomorrow"}`, nil, 422, "validation_failed", "deliver_at"},
+		"delay too long":           {post, T + "/events", wk, `{"type":"a","payload":1,"delay":"31d"}`, nil, 422, "validation_failed", "delay"},
+		"negative delay":           {post, T + "/events", wk, `{"type":"a","payload":1,"delay":"-1s"}`, nil, 422, "validation_failed", "delay"},
+		"delay as a number":        {post, T + "/events", wk, `{"type":"a","payload":1,"delay":15}`, nil, 422, "validation_failed", "delay"},
+		"delay and deliver_at":     {post, T + "/events", wk, `{"type":"a","payload":1,"delay":"1s","deliver_at":"2026-03-02T11:00:00Z"}`, nil, 422, "validation_failed", "delay"},
+		"no targets":               {post, T + "/events", wk, `{"type":"a","payload":1,"endpoints":[]}`, nil, 422, "validation_failed", "endpoints"},
+		"targets not a list":       {post, T + "/events", wk, `{"type":"a","payload":1,"endpoints":"main"}`, nil, 422, "validation_failed", "endpoints"},
+		"target of wrong type":     {post, T + "/events", wk, `{"type":"a","payload":1,"endpoints":["main",7]}`, nil, 422, "validation_failed", "endpoints[1]"},
+		"unknown target uid":       {post, T + "/events", wk, `{"type":"a","payload":1,"endpoints":["main","nope"]}`, nil, 422, "validation_failed", "endpoints[1]"},
+		"unknown target id":        {post, T + "/events", wk, `{"type":"a","payload":1,"endpoints":["ep_0000000000000"]}`, nil, 422, "validation_failed", "endpoints"},
+		"key in a single event":    {post, T + "/events", wk, `{"type":"a","payload":1,"idempotency_key":"x"}`, nil, 422, "validation_failed", "idempotency_key"},
+		"key with space":           {post, T + "/events", wk, `{"type":"a","payload":1}`, []string{"Idempotency-Key", "a b"}, 400, "invalid_parameter", "header.Idempotency-Key"},
+		"key too long":             {post, T + "/events", wk, `{"type":"a","payload":1}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, "invalid_parameter", "header.Idempotency-Key"},
+		"two keys":                 {post, T + "/events", wk, `{"type":"a","payload":1}`, []string{"Idempotency-Key", "a", "Idempotency-Key", "b"}, 400, "invalid_parameter", "header.Idempotency-Key"},
+		"event without a tenant":   {post, "/v1/tenants/-/events", w.admin, `{"type":"a","payload":1}`, nil, 400, "tenant_required", ""},
+		"empty batch":              {post, T + "/events/batch", wk, `{"events":[]}`, nil, 422, "validation_failed", "events"},
+		"batch of nothing":         {post, T + "/events/batch", wk, `{}`, nil, 422, "validation_failed", "events"},
+		"batch too long":           {post, T + "/events/batch", wk, `{"events":[` + strings.Repeat("1,", 1000) + `1]}`, nil, 422, "validation_failed", "events"},
+		"unknown field in batch":   {post, T + "/events/batch", wk, `{"events":[{"type":"a","payload":1}],"mode":"x"}`, nil, 422, "validation_failed", "mode"},
+		"batch with a request key": {post, T + "/events/batch", wk, `{"events":[{"type":"a","payload":1}]}`, []string{"Idempotency-Key", "a"}, 400, "invalid_parameter", "header.Idempotency-Key"},
+		"batch body too large":     {post, T + "/events/batch", wk, `{"events":["` + strings.Repeat("x", 300<<10) + `"]}`, nil, 413, "payload_too_large", ""},
+		"test of bad type":         {post, E + "/main/test", wk, `{"type":"a b"}`, nil, 422, "type_invalid", "type"},
+		"unknown event":            {get, T + "/events/evt_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"payload of no event":      {get, T + "/events/evt_0000000000000/payload", wk, nil, nil, 404, "not_found", ""},
+		"unknown delivery":         {get, T + "/deliveries/dlv_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"event id as delivery id":  {get, T + "/deliveries/evt_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"cancel a dead delivery":   {post, D + "/cancel", wk, nil, nil, 409, "state_conflict", ""},
+		"unknown event in retry":   {post, T + "/deliveries/dlv_0000000000000/retry", wk, nil, nil, 404, "not_found", ""},
+	}
+	if len(cases) < 60 {
+		t.Fatalf("only %d cases", len(cases))
+	}
+	before, changed := w.dump(), w.watch()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := w.do(tc.method, tc.path, tc.key, tc.body, tc.headers...)
+			p := r.problem(t)
+			if r.status != tc.status || p.Code != tc.code {
+				t.Fatalf("= %d %s, want %d %s\n%s", r.status, p.Code, tc.status, tc.code, r.body)
+			}
+			if tc.field != "" && !slices.Contains(p.paths(), tc.field) {
+				t.Errorf("errors name %q, want %q\n%s", p.paths(), tc.field, r.body)
+			}
+			if changed() {
+				t.Error("the store changed")
+			}
+		})
+	}
+	if after := w.dump(); after != before {
+		t.Errorf("the store changed:\n%s\nwas\n%s", after, before)
+	}
+}

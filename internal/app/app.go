@@ -1,0 +1,323 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/dispatch"
+	"github.com/breakwaterhq/breakwater/internal/egress"
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/ingest"
+	"github.com/breakwaterhq/breakwater/internal/retention"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+// App is one server.
+type App struct {
+	opts Options
+	log  *slog.Logger
+
+	listener atomic.Pointer[net.TCPAddr]
+	draining atomic.Bool
+
+	db         store.DB
+	node       hook.Node
+	ids        *hook.IDSource
+	vault      *vault.Vault
+	client     *egress.Client
+	writer     *store.Writer
+	dispatcher *dispatch.Dispatcher
+	ingest     *ingest.Ingest
+	api        *api.API
+	janitor    *retention.Janitor
+}
+
+// New checks the options. It opens and starts nothing.
+func New(o Options) (*App, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &App{opts: o, log: o.Log}
+	client, err := egress.New(a.egressConfig())
+	if err != nil {
+		return nil, err
+	}
+	a.client = client
+	return a, nil
+}
+
+func (a *App) egressConfig() egress.Config {
+	o := &a.opts
+	cfg := egress.Config{
+		AllowCIDR: o.AllowCIDR, DenyCIDR: o.DenyCIDR, Ports: o.EgressPorts,
+		AllowMetadata: o.AllowMetadata, RequireHTTPS: o.RequireHTTPS, Dev: o.Dev,
+		Self: a.self, CAFile: o.EgressCAFile, UserAgent: o.UserAgent, ResponseKeep: o.ResponseKeep,
+		MaxConnsPerHost: o.MaxConnsHost, IdleTimeout: o.IdleTimeout,
+	}
+	if o.ResponseKeep == 0 {
+		cfg.ResponseKeep = -1
+	}
+	if o.EgressProxy != "" {
+		if u, err := url.Parse(o.EgressProxy); err == nil {
+			cfg.Proxy = u
+		} else {
+			cfg.Proxy = &url.URL{} // refused by egress.New with a clear message
+		}
+	}
+	return cfg
+}
+
+// self is what this server listens on: never a destination.
+func (a *App) self() []netip.AddrPort {
+	addr := a.listener.Load()
+	if addr == nil {
+		return nil
+	}
+	return []netip.AddrPort{addr.AddrPort()}
+}
+
+// Run opens the store, serves until ctx ends, and then stops in order: no new
+// requests, no new attempts, results settled, shards released, store closed.
+func (a *App) Run(ctx context.Context) error {
+	unlock, err := a.prepareDataDir()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := a.openStore(ctx); err != nil {
+		return err
+	}
+	err = a.serve(ctx)
+	if closeErr := a.db.Close(); closeErr != nil {
+		err = errors.Join(err, fmt.Errorf("close store: %w", closeErr))
+	}
+	return err
+}
+
+// serve builds what stands on the store and runs it.
+func (a *App) serve(ctx context.Context) error {
+	if err := a.join(ctx); err != nil {
+		return err
+	}
+	if err := a.openVault(ctx); err != nil {
+		return err
+	}
+	key, err := a.bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.build(); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", a.opts.Listen, err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
+		a.listener.Store(tcp)
+	}
+	if a.opts.Dev {
+		a.log.Warn("DEV MODE: deliveries to loopback and private addresses are allowed; never use this where untrusted people create endpoints")
+	}
+	return a.runParts(ctx, listener, key)
+}
+
+// build wires the parts. The writer hands what it commits to the dispatcher,
+// and the dispatcher's results go back to the writer.
+func (a *App) build() error {
+	o := &a.opts
+	policyLevel, err := json.Marshal(map[string]string{"preset": o.DefaultPolicy})
+	if err != nil {
+		return fmt.Errorf("encode server policy: %w", err)
+	}
+	a.writer, err = store.NewWriter(store.WriterConfig{
+		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Log: a.log,
+		Committed: func(b *store.Batch) { a.dispatcher.Committed(b) },
+	})
+	if err != nil {
+		return err
+	}
+	hints, _ := a.db.(store.Hints)
+	a.dispatcher, err = dispatch.New(dispatch.Config{
+		Store: a.db, Settler: a.writer, Sender: a.client, Vault: a.vault, IDs: a.ids, Node: a.node, Log: a.log,
+		Hints: hints, ServerPolicy: policyLevel,
+		MaxInFlight: o.MaxInFlight, Window: o.Window, PayloadMemory: o.PayloadMemory,
+		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew, ProxyInUse: o.EgressProxy != "",
+	})
+	if err != nil {
+		return err
+	}
+	a.ingest, err = ingest.New(ingest.Config{
+		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
+		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, IdempotencyTTL: o.IdempotencyTTL,
+		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
+		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve,
+	})
+	if err != nil {
+		return err
+	}
+	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData})
+	if err != nil {
+		return err
+	}
+	a.api, err = api.New(api.Config{
+		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
+		ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
+	})
+	return err
+}
+
+// shutdownGrace is how long requests in progress may take to end.
+const shutdownGrace = 10 * time.Second
+
+// runParts runs everything until ctx ends or a part fails, and stops the parts
+// in the order of the stream: API, dispatcher, writer.
+func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	outlive := context.WithoutCancel(ctx)
+
+	writer := a.start(outlive, fail, a.writer.Run)
+	dispatcher := a.start(outlive, fail, a.dispatcher.Run)
+	side := a.start(outlive, fail, a.ingest.Run, a.janitor.Run, a.api.Run, a.servePprof)
+	server := a.httpServer()
+	served := make(chan error, 1)
+	go func() { served <- a.serveHTTP(server, listener) }()
+	a.announce(newKey)
+
+	var err error
+	select {
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+		if errors.Is(err, context.Canceled) {
+			err = nil // asked to stop
+		}
+	case err = <-served:
+	}
+	a.draining.Store(true)
+	a.log.Info("stopping", "in_flight", a.dispatcher.InFlight())
+	stopCtx, cancel := context.WithTimeout(outlive, shutdownGrace)
+	defer cancel()
+	if shutErr := server.Shutdown(stopCtx); shutErr != nil {
+		_ = server.Close()
+	}
+	side.stop()
+	dispatcher.stop()
+	writer.stop()
+	return err
+}
+
+// part is a group of running functions that can be stopped and waited for.
+type part struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func (p *part) stop() {
+	p.cancel()
+	p.wg.Wait()
+}
+
+// start runs functions until the part is stopped; the first one that fails
+// ends the server.
+func (a *App) start(ctx context.Context, fail context.CancelCauseFunc, runs ...func(context.Context) error) *part {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &part{cancel: cancel}
+	for _, run := range runs {
+		p.wg.Go(func() {
+			if err := run(ctx); err != nil {
+				fail(err)
+			}
+		})
+	}
+	return p
+}
+
+func (a *App) httpServer() *http.Server {
+	return &http.Server{
+		Handler:           a.api.Handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (a *App) serveHTTP(server *http.Server, listener net.Listener) error {
+	var err error
+	if a.opts.TLSCertFile != "" {
+		err = server.ServeTLS(listener, a.opts.TLSCertFile, a.opts.TLSKeyFile)
+	} else {
+		err = server.Serve(listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve HTTP: %w", err)
+}
+
+func (a *App) announce(newKey string) {
+	scheme := "http"
+	if a.opts.TLSCertFile != "" {
+		scheme = "https"
+	}
+	s := Started{
+		URL: scheme + "://" + a.listener.Load().String(), Store: a.storeName(), Node: a.node.Name,
+		AdminKey: newKey,
+	}
+	if newKey != "" {
+		s.AdminKeyFile = a.adminKeyFile()
+	}
+	a.log.Info("serving", "url", s.URL, "store", s.Store, "node", s.Node, "pid", os.Getpid())
+	if a.opts.Announce != nil {
+		a.opts.Announce(s)
+	}
+}
+
+// bell passes changes made through the API on to whoever caches or acts on
+// them.
+type bell struct{ a *App }
+
+func (b bell) EndpointChanged(tenant, endpoint hook.ID) {
+	b.a.ingest.Forget(tenant)
+	b.a.dispatcher.EndpointChanged(endpoint)
+}
+
+func (b bell) TenantChanged(tenant hook.ID) {
+	b.a.ingest.Forget(tenant)
+	b.a.dispatcher.TenantChanged(tenant)
+}
+
+func (b bell) DeliveryDue(_, endpoint hook.ID) { b.a.dispatcher.EndpointChanged(endpoint) }
+
+// health answers the probes of load balancers and orchestrators.
+type health struct{ a *App }
+
+func (health) Live() error { return nil }
+
+func (h health) Ready(ctx context.Context) []string {
+	if h.a.draining.Load() {
+		return []string{"the server is shutting down"}
+	}
+	reasons := h.a.dispatcher.Ready()
+	if err := h.a.db.Ping(ctx); err != nil {
+		h.a.log.Warn("store does not answer", "error", err)
+		reasons = append(reasons, "the store does not answer or its schema is not current")
+	}
+	return reasons
+}

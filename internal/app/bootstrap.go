@@ -1,0 +1,299 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/dirlock"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+// Files of the data dir.
+const (
+	databaseFile = "breakwater.db"
+	secretFile   = "secret.key"
+	adminFile    = "admin.key"
+	nodeFile     = "node.name"
+)
+
+// prepareDataDir makes the data dir and locks it against a second process. The
+// embedded store does the locking by itself.
+func (a *App) prepareDataDir() (unlock func(), err error) {
+	if err := os.MkdirAll(a.opts.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data dir: %w", err)
+	}
+	if a.opts.DatabaseURL == "" {
+		return func() {}, nil
+	}
+	lock, err := dirlock.Acquire(a.opts.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("lock data dir: %w", err)
+	}
+	return func() { _ = lock.Release() }, nil
+}
+
+func (a *App) openStore(ctx context.Context) error {
+	db, err := openStore(ctx, &a.opts, !a.opts.Migrate)
+	if err != nil {
+		return err
+	}
+	a.db = db
+	return nil
+}
+
+func openStore(ctx context.Context, o *Options, skipMigrate bool) (store.DB, error) {
+	if o.DatabaseURL != "" {
+		db, err := postgres.Open(ctx, o.DatabaseURL, postgres.Options{MaxConns: o.StoreMaxConns, SkipMigrate: skipMigrate, Log: o.Log})
+		if err != nil {
+			return nil, fmt.Errorf("open postgres store: %w", err)
+		}
+		return db, nil
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(o.DataDir, databaseFile), sqlite.Options{SkipMigrate: skipMigrate})
+	if err != nil {
+		return nil, fmt.Errorf("open embedded store: %w", err)
+	}
+	return db, nil
+}
+
+// storeName names the store without its password.
+func (a *App) storeName() string {
+	if a.opts.DatabaseURL == "" {
+		return "sqlite " + filepath.Join(a.opts.DataDir, databaseFile)
+	}
+	u, err := url.Parse(a.opts.DatabaseURL)
+	if err != nil {
+		return "postgres"
+	}
+	return "postgres " + u.Host + u.Path
+}
+
+// join registers this node and prepares its ids.
+func (a *App) join(ctx context.Context) error {
+	name, err := a.nodeName()
+	if err != nil {
+		return err
+	}
+	now := time.Now().Truncate(time.Microsecond)
+	maxID, err := a.db.MaxID(ctx)
+	if err != nil {
+		return fmt.Errorf("read greatest id: %w", err)
+	}
+	// The slot of a new node is not known before it has joined; its id is drawn
+	// at random within this millisecond instead.
+	newID := hook.IDFloor(now) + hook.ID(randomBits()&(1<<22-1))
+	a.node, err = a.db.Join(ctx, hook.Node{
+		Name: name, Addr: a.opts.Listen, Version: a.opts.Version, StartedAt: now,
+	}, newID, a.opts.LeaseTTL)
+	if err != nil {
+		return fmt.Errorf("join as node %s: %w", name, err)
+	}
+	a.ids, err = hook.NewIDSource(a.node.Slot, maxID)
+	return err
+}
+
+func randomBits() uint32 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}
+
+// nodeName is given, or made once and kept: a restart under the same name takes
+// its shards back at once.
+func (a *App) nodeName() (string, error) {
+	if a.opts.NodeName != "" {
+		return a.opts.NodeName, nil
+	}
+	path := filepath.Join(a.opts.DataDir, nodeFile)
+	if kept, err := os.ReadFile(path); err == nil && len(strings.TrimSpace(string(kept))) > 0 {
+		return strings.TrimSpace(string(kept)), nil
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	name := fmt.Sprintf("%.48s-%s", host, hex.EncodeToString(binaryBits()))
+	if err := os.WriteFile(path, []byte(name+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep node name: %w", err)
+	}
+	return name, nil
+}
+
+func binaryBits() []byte {
+	n := randomBits()
+	return []byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
+}
+
+// openVault loads the encryption keys. Nodes of one database must share them,
+// or one could not read what another has sealed: the first node's key is
+// remembered, and a node without it refuses to start.
+func (a *App) openVault(ctx context.Context) error {
+	keys, err := a.encryptionKeys()
+	if err != nil {
+		return err
+	}
+	if a.vault, err = vault.Open(keys); err != nil {
+		return err
+	}
+	want, err := a.db.ClaimSetting(ctx, "encryption_key_id", keys[0].ID())
+	if err != nil {
+		return fmt.Errorf("compare encryption keys: %w", err)
+	}
+	for _, k := range keys {
+		if k.ID() == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("encryption_key: this database is sealed with key %s, which this node does not have (it has %s): give the first node's key as BREAKWATER_ENCRYPTION_KEY, or copy its %s", want, keys[0].ID(), secretFile)
+}
+
+func (a *App) encryptionKeys() ([]vault.Key, error) {
+	if len(a.opts.EncryptionKeys) == 0 {
+		key, err := vault.LoadOrCreate(filepath.Join(a.opts.DataDir, secretFile))
+		if err != nil {
+			return nil, fmt.Errorf("load encryption key: %w", err)
+		}
+		return []vault.Key{key}, nil
+	}
+	keys := make([]vault.Key, len(a.opts.EncryptionKeys))
+	for i, text := range a.opts.EncryptionKeys {
+		key, err := vault.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("encryption_key: key %d: %w", i+1, err)
+		}
+		keys[i] = key
+	}
+	return keys, nil
+}
+
+// bootstrap makes the default tenant and the first admin key. It returns the
+// key when it was made here and must be shown.
+func (a *App) bootstrap(ctx context.Context) (string, error) {
+	now := time.Now().Truncate(time.Microsecond)
+	if err := a.defaultTenant(ctx, now); err != nil {
+		return "", err
+	}
+	n, err := a.db.CountKeys(ctx, now)
+	if err != nil {
+		return "", fmt.Errorf("count keys: %w", err)
+	}
+	if n > 0 {
+		return "", nil
+	}
+	if a.opts.AdminKey != "" {
+		prefix, hash, err := api.HashKey(a.opts.AdminKey)
+		if err != nil {
+			return "", fmt.Errorf("admin_key: %w", err)
+		}
+		return "", a.storeAdminKey(ctx, prefix, hash, now)
+	}
+	text, prefix, hash := api.NewKey(rand.Reader)
+	if err := writePrivate(a.adminKeyFile(), text+"\n"); err != nil {
+		return "", fmt.Errorf("keep admin key: %w", err)
+	}
+	return text, a.storeAdminKey(ctx, prefix, hash, now)
+}
+
+func (a *App) adminKeyFile() string { return filepath.Join(a.opts.DataDir, adminFile) }
+
+func (a *App) storeAdminKey(ctx context.Context, prefix string, hash [32]byte, now time.Time) error {
+	key := hook.APIKey{ID: a.ids.Next(now), Name: "first admin key", Prefix: prefix, Hash: hash, Scope: hook.ScopeAdmin, CreatedAt: now}
+	err := a.db.CreateKey(ctx, key, a.audit("key.create", hook.KeyPrefix.Format(key.ID), now))
+	if err != nil {
+		if _, known := a.db.KeyByHash(ctx, hash); known == nil {
+			return nil // another node starting now has stored the same key
+		}
+		return fmt.Errorf("store admin key: %w", err)
+	}
+	return nil
+}
+
+func (a *App) defaultTenant(ctx context.Context, now time.Time) error {
+	_, err := a.db.TenantByUID(ctx, hook.DefaultTenantUID)
+	if err == nil || !errors.Is(err, hook.ErrNotFound) {
+		return err
+	}
+	t := hook.Tenant{
+		ID: a.ids.Next(now), UID: hook.DefaultTenantUID, Name: "Default", Policy: []byte("{}"),
+		Rev: 1, ConfigRev: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	err = a.db.CreateTenant(ctx, t, a.audit("tenant.create", hook.TenantPrefix.Format(t.ID), now))
+	if err != nil && !errors.Is(err, hook.ErrUIDTaken) {
+		return fmt.Errorf("create default tenant: %w", err)
+	}
+	return nil
+}
+
+func (a *App) audit(action, subject string, now time.Time) hook.Audit {
+	return hook.Audit{ID: a.ids.Next(now), Actor: "server", Action: action, Subject: subject, At: now}
+}
+
+func writePrivate(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Chmod(0o600); err != nil { // the file may have been there
+		return errors.Join(err, f.Close())
+	}
+	if _, err := f.WriteString(text); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// diskFree measures the file system of the embedded store; nil when the store
+// is elsewhere.
+func (a *App) diskFree() func() (int64, error) {
+	if a.opts.DatabaseURL != "" {
+		return nil
+	}
+	return func() (int64, error) {
+		var s syscall.Statfs_t
+		if err := syscall.Statfs(a.opts.DataDir, &s); err != nil {
+			return 0, fmt.Errorf("statfs: %w", err)
+		}
+		return int64(s.Bavail) * s.Bsize, nil
+	}
+}
+
+// servePprof serves profiles on its own loopback address when asked to.
+func (a *App) servePprof(ctx context.Context) error {
+	if a.opts.PprofListen == "" {
+		<-ctx.Done()
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.PprofListen)
+	if err != nil {
+		return fmt.Errorf("listen for pprof: %w", err)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve pprof: %w", err)
+	}
+	return nil
+}

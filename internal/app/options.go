@@ -1,0 +1,86 @@
+// Package app puts the parts together: Options in, New checks them, Run serves
+// until its context ends. It is the only place that knows every part.
+//
+// It makes no decision of its own: reading flags and files is config's job, and
+// every rule lives in the package that is named after it.
+package app
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// Options is the complete configuration of a server. package config builds it
+// from flags, environment and YAML, with bounds checked and defaults filled in.
+type Options struct {
+	DataDir     string
+	DatabaseURL string // empty: SQLite in DataDir
+	Listen      string
+	NodeName    string // empty: kept in DataDir, made at the first start
+	Dev         bool   // loopback and private destinations allowed
+
+	AdminKey       string   // used only while no key exists; empty: one is made
+	EncryptionKeys []string // base64 of 32 bytes each, the first one seals; empty: key file in DataDir
+	TLSCertFile    string
+	TLSKeyFile     string
+	PprofListen    string // empty: off; loopback only
+
+	MaxPayload            int64
+	MaxBatchBody          int64
+	MaxFanout             int
+	IngestQueue           int
+	TenantRate            float64 // events/s, 0: off
+	TenantMaxPending      int64
+	TenantMaxPendingBytes int64
+	IdempotencyTTL        time.Duration
+
+	StoreMaxConns int
+	StoreBatch    int
+	DiskReserve   int64
+	Migrate       bool
+
+	MaxInFlight   int
+	Window        int
+	PayloadMemory int64
+	DrainTimeout  time.Duration
+
+	LeaseTTL   time.Duration
+	LeaseRenew time.Duration
+
+	DefaultPolicy string // preset name
+
+	AllowCIDR     []netip.Prefix
+	DenyCIDR      []netip.Prefix
+	EgressPorts   []uint16 // empty: the built-in rule
+	RequireHTTPS  bool
+	AllowMetadata bool
+	EgressProxy   string
+	EgressCAFile  string
+	ResponseKeep  int
+	UserAgent     string
+	MaxConnsHost  int
+	IdleTimeout   time.Duration
+
+	RetentionData      time.Duration
+	RetentionDelivered time.Duration // SQLite only; 0: as RetentionData
+	RetentionAudit     time.Duration
+
+	SignScheme   string // for new endpoints
+	StripeHeader string
+
+	Version string
+	Log     *slog.Logger
+	// Announce is called once when the server accepts requests. AdminKey is set
+	// when a key was made by this start.
+	Announce func(Started)
+}
+
+// Started is what a person wants to know when the server is up.
+type Started struct {
+	URL          string
+	AdminKey     string // shown once; empty when keys exist already
+	AdminKeyFile string // where it was kept; empty with DatabaseURL or a given key
+	Store        string // "sqlite breakwater-data/breakwater.db" or "postgres host/db"
+	Node         string
+}

@@ -1,0 +1,117 @@
+package archtest
+
+// imports is what a package may use besides the standard library.
+type imports struct {
+	own       []string // folders of this module
+	libraries []string
+}
+
+// allowed lists every package of the module. Arrows point down only: cli → app
+// → {api, ingest, dispatch, retention} → {store, egress, vault} → {policy,
+// lane, sign} → hook. Siblings do not meet; where one needs another it
+// declares a small interface and app hands it over.
+var allowed = map[string]imports{
+	"cmd/breakwater": {own: in("internal/cli")},
+	"receiver":       {}, // copied into other people's servers: standard library only
+
+	"internal/hook":   {},
+	"internal/policy": {own: in("internal/hook")},
+	"internal/lane":   {own: in("internal/hook")},
+	"internal/sign":   {own: in("internal/hook")},
+	"internal/vault":  {own: in("internal/hook")},
+
+	"internal/egress": {
+		own:       in("internal/hook", "internal/sign"),
+		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/idna"),
+	},
+
+	"internal/store":         {own: in("internal/hook", "internal/lane")},
+	"internal/store/dirlock": {libraries: in("golang.org/x/sys")},
+	"internal/store/sqlite": {
+		own:       in("internal/hook", "internal/lane", "internal/store", "internal/store/dirlock"),
+		libraries: in("modernc.org/sqlite"),
+	},
+	"internal/store/postgres": {
+		own:       in("internal/hook", "internal/lane", "internal/store"),
+		libraries: in("github.com/jackc/pgx/v5"),
+	},
+	"internal/store/pgtest": {libraries: in("github.com/jackc/pgx/v5")},
+	"internal/store/storetest": {
+		own:       in("internal/hook", "internal/lane", "internal/store"),
+		libraries: in("github.com/google/go-cmp", "pgregory.net/rapid"),
+	},
+
+	"internal/ingest": {
+		own:       in("internal/hook", "internal/policy", "internal/store"),
+		libraries: in("golang.org/x/time/rate"),
+	},
+	"internal/dispatch": {
+		own: in("internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/store", "internal/egress", "internal/vault"),
+	},
+	"internal/retention": {own: in("internal/hook", "internal/store")},
+	"internal/api": {
+		own:       in("internal/hook", "internal/policy", "internal/sign", "internal/store", "internal/vault"),
+		libraries: in("github.com/danielgtaylor/huma/v2", "golang.org/x/time/rate"),
+	},
+
+	"internal/app": {own: in(
+		"internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
+		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
+		"internal/ingest", "internal/dispatch", "internal/retention", "internal/api",
+	)},
+
+	"internal/sink": {own: in("internal/hook", "receiver")},
+	"internal/config": {
+		own:       in("internal/app", "internal/hook", "internal/policy"),
+		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
+	},
+	"internal/cli": {
+		own:       in("internal/app", "internal/config", "internal/sink", "receiver"),
+		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
+	},
+	"internal/archtest": {},
+
+	"test/process": {}, // drives the binary from outside
+}
+
+func in(names ...string) []string { return names }
+
+func set(names ...string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, name := range names {
+		out[name] = true
+	}
+	return out
+}
+
+var (
+	// pure packages get time and chance as arguments, so that everything they
+	// decide can be tested, simulated and replayed exactly.
+	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/sign")
+
+	// impure are imports that have no business in a pure package.
+	impure = set("log", "os", "os/exec", "os/signal", "syscall", "database/sql", "net/http/httptest")
+
+	// slogValue are the names of log/slog that a type needs to say how it is
+	// logged, or rather that it is not: secrets use them.
+	slogValue = set("LogValuer", "Value", "StringValue")
+
+	clock = set("Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+
+	// ownSource are the names of math/rand that do not touch its global source.
+	ownSource = set(
+		"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf",
+		"Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf",
+	)
+
+	// outbound are the ways to open a connection.
+	outbound = map[string]map[string]bool{
+		"net/http":   set("Get", "Head", "Post", "PostForm", "DefaultClient", "DefaultTransport", "Client", "Transport"),
+		"net":        set("Dial", "DialTimeout", "DialIP", "DialTCP", "DialUDP", "DialUnix", "Dialer"),
+		"crypto/tls": set("Dial", "DialWithDialer", "Dialer"),
+	}
+
+	// mayConnect are the packages that may: the guarded client, the client of
+	// our own API, and the stores' drivers.
+	mayConnect = set("internal/egress", "internal/cli", "internal/store/postgres", "internal/store/pgtest")
+)

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// client speaks to the API of one server.
+type client struct {
+	base    *url.URL
+	key     string
+	tenant  string
+	timeout time.Duration
+	http    *http.Client
+}
+
+// client prepares the connection that the global flags ask for.
+func (s *session) client() (*client, error) {
+	base, err := s.serverURL()
+	if err != nil {
+		return nil, err
+	}
+	key, err := s.apiKey(base)
+	if err != nil {
+		return nil, err
+	}
+	return &client{
+		base: base, key: key, tenant: s.tenant, timeout: s.timeout,
+		http: &http.Client{
+			// A redirect would take the key to another server.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+func (s *session) serverURL() (*url.URL, error) {
+	text := cmp.Or(s.url, s.variable("BREAKWATER_URL"), defaultURL)
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, usagef("--url: %q must be a URL that starts with http:// or https://", text)
+	}
+	return u, nil
+}
+
+// maxKeyFile bounds the file of an API key.
+const maxKeyFile = 4 << 10
+
+// apiKey finds the key: flag, then environment, then, for a server on this
+// machine only, the file that the server itself wrote.
+func (s *session) apiKey(server *url.URL) (string, error) {
+	key, file := s.variable("BREAKWATER_API_KEY"), s.variable("BREAKWATER_API_KEY_FILE")
+	switch {
+	case s.apiKeyFile != "":
+		return readKey(s.apiKeyFile)
+	case key != "" && file != "":
+		return "", usagef("set BREAKWATER_API_KEY or BREAKWATER_API_KEY_FILE, not both")
+	case key != "":
+		return key, nil
+	case file != "":
+		return readKey(file)
+	case !isLoopback(server.Hostname()):
+		return "", nil
+	}
+	dataDir := cmp.Or(s.variable("BREAKWATER_DATA_DIR"), "breakwater-data")
+	key, err := readKey(filepath.Join(dataDir, "admin.key"))
+	if err != nil {
+		return "", nil //nolint:nilerr // only tried; the server will say that a key is needed
+	}
+	return key, nil
+}
+
+func readKey(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", usagef("read API key: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return "", usagef("read API key: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// request is one call of the API.
+type request struct {
+	method         string
+	path           string // below the base, or below the tenant when it starts with "T/"
+	query          url.Values
+	body           any // marshalled, unless it is []byte
+	idempotencyKey string
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 20
+
+// call sends r and decodes a 2xx answer into out, which may be nil or a
+// *json.RawMessage. Any other answer becomes a *problem.
+func (c *client) call(ctx context.Context, r request, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	req, err := c.newRequest(ctx, r)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return &unreachableError{fmt.Errorf("reach server: %w", err)}
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return &unreachableError{fmt.Errorf("read answer: %w", err)}
+	}
+	if resp.StatusCode/100 != 2 {
+		return newProblem(resp, answer)
+	}
+	if out == nil || len(answer) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("understand answer: %w", err)
+	}
+	return nil
+}
+
+func (c *client) newRequest(ctx context.Context, r request) (*http.Request, error) {
+	path := r.path
+	if rest, ok := strings.CutPrefix(path, "T/"); ok {
+		path = "v1/tenants/" + url.PathEscape(c.tenant) + "/" + rest
+	}
+	target := c.base.JoinPath(path)
+	target.RawQuery = r.query.Encode()
+	body, ok := r.body.([]byte)
+	if !ok && r.body != nil {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return nil, fmt.Errorf("write request: %w", err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if r.idempotencyKey != "" {
+		req.Header.Set("Idempotency-Key", r.idempotencyKey)
+	}
+	req.Header.Set("User-Agent", "breakwater-cli/"+Version())
+	return req, nil
+}
+
+// page is the answer to a list request.
+type page struct {
+	Data []json.RawMessage `json:"data"`
+	Next *string           `json:"next_cursor"`
+}
+
+// maxPage is the most that the server gives at once.
+const maxPage = 250
+
+// list follows cursors until limit items are there or the list ends.
+func (c *client) list(ctx context.Context, path string, query url.Values, limit int) (page, error) {
+	var all page
+	for {
+		if limit != unpaged {
+			query.Set("limit", strconv.Itoa(min(limit-len(all.Data), maxPage)))
+		}
+		var next page
+		if err := c.call(ctx, request{method: http.MethodGet, path: path, query: query}, &next); err != nil {
+			return page{}, err
+		}
+		all.Data = append(all.Data, next.Data...)
+		all.Next = next.Next
+		if next.Next == nil || *next.Next == "" || len(next.Data) == 0 || len(all.Data) >= limit {
+			return all, nil
+		}
+		query.Set("cursor", *next.Next)
+	}
+}
+
+// problem is an error answer of the API (problem+json).
+type problem struct {
+	Title     string   `json:"title"`
+	Status    int      `json:"status"`
+	Detail    string   `json:"detail"`
+	Code      string   `json:"code"`
+	RequestID string   `json:"request_id"`
+	Reasons   []string `json:"reasons"` // of /livez and /readyz
+	Errors    []struct {
+		Path    string `json:"path"`
+		Message string `json:"message"`
+	} `json:"errors"`
+}
+
+func newProblem(resp *http.Response, body []byte) error {
+	var p problem
+	if err := json.Unmarshal(body, &p); err != nil {
+		p = problem{} // not from our server, perhaps from a proxy in between
+	}
+	p.Status = resp.StatusCode
+	p.Title = cmp.Or(p.Title, resp.Status)
+	return &p
+}
+
+func (p *problem) Error() string {
+	var b strings.Builder
+	b.WriteString(cmp.Or(p.Detail, strings.Join(p.Reasons, "; "), p.Title))
+	if p.Code != "" {
+		fmt.Fprintf(&b, " (%s)", p.Code)
+	}
+	for _, e := range p.Errors {
+		fmt.Fprintf(&b, "\n  %s: %s", e.Path, e.Message)
+	}
+	if p.Status == http.StatusUnauthorized {
+		b.WriteString("\n  give a key with --api-key-file, BREAKWATER_API_KEY or BREAKWATER_API_KEY_FILE")
+	}
+	if p.RequestID != "" && p.Status >= http.StatusInternalServerError {
+		fmt.Fprintf(&b, "\n  request %s", p.RequestID)
+	}
+	return b.String()
+}
+
+// each runs do for every id and tells about failures as they come. It is
+// partly done when some, but not all, failed.
+func (s *session) each(ids []string, do func(id string) error) error {
+	var last error
+	failed := 0
+	for _, id := range ids {
+		if err := do(id); err != nil {
+			if len(ids) == 1 {
+				return err
+			}
+			s.note("%s: %v", id, err)
+			last = err
+			failed++
+		}
+	}
+	switch failed {
+	case 0:
+		return nil
+	case len(ids):
+		return errors.Join(errSilent, last)
+	default:
+		return fmt.Errorf("%d of %d: %w", failed, len(ids), errPartly)
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/app"
+	"github.com/breakwaterhq/breakwater/internal/config"
+)
+
+func (s *session) configCommand() *cobra.Command {
+	check := &cobra.Command{
+		Use: "check", Short: "Check flags, environment and file without starting", Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := s.loadConfig(cmd, false); err != nil {
+				return err
+			}
+			if s.quiet {
+				return nil
+			}
+			return s.printf("configuration is ok\n")
+		},
+	}
+	printer := &cobra.Command{
+		Use: "print", Short: "Print every effective setting and where it came from; secrets are masked", Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := s.loadConfig(cmd, false)
+			if err != nil {
+				return err
+			}
+			return s.printSettings(cfg.Effective())
+		},
+	}
+	config.AddFlags(check.Flags())
+	config.AddFlags(printer.Flags())
+	return group("config", "Check or print the configuration", check, printer)
+}
+
+func (s *session) printSettings(settings []config.Setting) error {
+	if s.json {
+		return s.printJSON(settings)
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	for _, item := range settings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", item.Key, dash(item.Value), item.Origin)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+func (s *session) migrateCommand() *cobra.Command {
+	return group("migrate", "Show or apply the migrations of the store",
+		s.migration("status", "Show which migrations are applied", app.MigrationStatus),
+		s.migration("up", "Apply the migrations that are pending", app.MigrateUp),
+	)
+}
+
+// migration is a command that prints the migrations that run returns.
+func (s *session) migration(use, short string, run func(context.Context, app.Options) ([]app.Migration, error)) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := s.loadConfig(cmd, true)
+			if err != nil {
+				return err
+			}
+			cfg.Options.Version = Version()
+			cfg.Options.Log = newLogger(s.Stderr, cfg)
+			list, err := run(cmd.Context(), cfg.Options)
+			if err != nil {
+				return err
+			}
+			return s.printMigrations(list)
+		},
+	}
+	config.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func (s *session) printMigrations(list []app.Migration) error {
+	type shown struct {
+		Version   int       `json:"version"`
+		Name      string    `json:"name"`
+		AppliedAt time.Time `json:"applied_at,omitzero"`
+	}
+	out := make([]shown, len(list))
+	for i, m := range list {
+		out[i] = shown(m)
+	}
+	if s.json {
+		return s.printJSON(out)
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
+	for _, m := range out {
+		applied := "pending"
+		if !m.AppliedAt.IsZero() {
+			applied = clock(m.AppliedAt)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\n", m.Version, m.Name, applied)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/sink"
+)
+
+// sendFlags are the flags of send.
+type sendFlags struct {
+	data           string
+	contentType    string
+	count          int
+	rate           string
+	delay          string
+	idempotencyKey string
+	wait           bool
+}
+
+func (s *session) sendCommand() *cobra.Command {
+	var f sendFlags
+	cmd := &cobra.Command{
+		Use: "send TYPE", Short: "Send an event", Args: wantArgs(1, 1),
+		Example: `  breakwater send order.paid -d '{"order":42}' --wait
+  breakwater send order.paid -d @order.json --count 1000 --rate 50/s`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := s.eventBody(args[0], &f)
+			if err != nil {
+				return err
+			}
+			c, err := s.client()
+			if err != nil {
+				return err
+			}
+			if f.count == 1 {
+				return s.sendOne(cmd.Context(), c, body, &f)
+			}
+			return s.sendMany(cmd.Context(), c, body, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.data, "data", "d", "{}", "payload: JSON, @file, or - for stdin")
+	flags.StringVar(&f.contentType, "content-type", "", "type of a payload that is not JSON")
+	flags.IntVar(&f.count, "count", 1, "how many events to send")
+	flags.StringVar(&f.rate, "rate", "", "events per second with --count, such as 50/s (default as fast as they are accepted)")
+	flags.StringVar(&f.delay, "delay", "", "deliver this much later, such as 15m")
+	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "the same key is accepted once; with --count, -1, -2, … is added")
+	flags.BoolVar(&f.wait, "wait", false, "follow the deliveries to their end; fails unless all are delivered")
+	return cmd
+}
+
+// eventBody builds the request by hand: the payload's bytes are what gets
+// signed and delivered, and encoding/json would reformat them.
+func (s *session) eventBody(eventType string, f *sendFlags) ([]byte, error) {
+	if f.count < 1 {
+		return nil, usagef("--count: must be at least 1")
+	}
+	payload, err := s.readData(f.data)
+	if err != nil {
+		return nil, err
+	}
+	name, err := json.Marshal(eventType)
+	if err != nil {
+		return nil, fmt.Errorf("write request: %w", err)
+	}
+	body := append([]byte(`{"type":`), name...)
+	if f.delay != "" {
+		d, err := config.ParseDuration(f.delay)
+		if err != nil {
+			return nil, usagef("--delay: %w", err)
+		}
+		body = fmt.Appendf(body, `,"delay":%q`, d.String())
+	}
+	switch {
+	case f.contentType != "":
+		contentType, err := json.Marshal(f.contentType)
+		if err != nil {
+			return nil, fmt.Errorf("write request: %w", err)
+		}
+		body = fmt.Appendf(body, `,"content_type":%s,"payload_base64":%q`, contentType, base64.StdEncoding.EncodeToString(payload))
+	case json.Valid(payload):
+		body = append(append(body, `,"payload":`...), payload...)
+	default:
+		return nil, usagef("-d: payload is not valid JSON; name its type with --content-type to send it as it is")
+	}
+	return append(body, '}'), nil
+}
+
+// maxData bounds a payload before it is sent; the server has its own limit.
+const maxData = 64 << 20
+
+func (s *session) readData(data string) ([]byte, error) {
+	name, isFile := strings.CutPrefix(data, "@")
+	if data != "-" && !isFile {
+		return []byte(data), nil
+	}
+	source := s.Stdin
+	if isFile {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, usagef("-d: %w", err)
+		}
+		defer f.Close()
+		source = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(source, maxData))
+	if err != nil {
+		return nil, usagef("-d: %w", err)
+	}
+	return raw, nil
+}
+
+// receipt is the answer to an accepted event.
+type receipt struct {
+	ID         string `json:"id"`
+	Deliveries int    `json:"deliveries"`
+}
+
+func (c *client) send(ctx context.Context, body []byte, key string) (receipt, error) {
+	var r receipt
+	err := c.call(ctx, request{method: http.MethodPost, path: "T/events", body: body, idempotencyKey: key}, &r)
+	return r, err
+}
+
+func (s *session) sendOne(ctx context.Context, c *client, body []byte, f *sendFlags) error {
+	r, err := c.send(ctx, body, f.idempotencyKey)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.json:
+		err = s.printJSON(r)
+	case s.quiet:
+		err = s.printf("%s\n", r.ID)
+	default:
+		err = s.printf("%s accepted, %s\n", r.ID, plural(r.Deliveries, "delivery", "deliveries"))
+	}
+	if err != nil || !f.wait {
+		return err
+	}
+	return s.follow(ctx, c, r.ID)
+}
+
+// sendMany sends one after the other, at --rate if there is one. Failures are
+// counted; the first one is told.
+func (s *session) sendMany(ctx context.Context, c *client, body []byte, f *sendFlags) error {
+	rate, err := readFlag("rate", f.rate, sink.ParseRate)
+	if err != nil {
+		return &usageError{err}
+	}
+	if f.wait {
+		return usagef("--wait: works with one event only")
+	}
+	start := time.Now()
+	var first error
+	accepted, deliveries := 0, 0
+	for i := range f.count {
+		if rate > 0 {
+			sleep(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		key := f.idempotencyKey
+		if key != "" {
+			key += "-" + strconv.Itoa(i+1)
+		}
+		r, err := c.send(ctx, body, key)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		accepted++
+		deliveries += r.Deliveries
+		if s.json {
+			if err := s.printJSON(r); err != nil {
+				return err
+			}
+		}
+	}
+	if !s.json && !s.quiet {
+		err = s.printf("%d of %d accepted, %s, in %v\n", accepted, f.count,
+			plural(deliveries, "delivery", "deliveries"), time.Since(start).Round(time.Millisecond))
+	}
+	return errors.Join(err, ctx.Err(), sentError(accepted, first))
+}
+
+func sentError(accepted int, first error) error {
+	if first != nil && accepted > 0 {
+		return fmt.Errorf("%w, first: %w", errPartly, first)
+	}
+	return first
+}
+
+// delivery is what the commands show of a delivery.
+type delivery struct {
+	ID       string    `json:"id"`
+	Endpoint string    `json:"endpoint"`
+	Type     string    `json:"type"`
+	Status   string    `json:"status"`
+	View     string    `json:"view"`
+	Reason   string    `json:"reason"`
+	Attempts int       `json:"attempts"`
+	DueAt    time.Time `json:"due_at"`
+	Last     *struct {
+		StatusCode int       `json:"status_code"`
+		Reason     string    `json:"reason"`
+		LatencyMS  float64   `json:"latency_ms"`
+		At         time.Time `json:"at"`
+	} `json:"last"`
+}
+
+// last tells how the latest attempt went: a status, or why there was none.
+func (d *delivery) last() string {
+	switch {
+	case d.Last == nil:
+		return "–"
+	case d.Last.StatusCode != 0:
+		return strconv.Itoa(d.Last.StatusCode)
+	default:
+		return dash(d.Last.Reason)
+	}
+}
+
+// The pace at which --wait asks.
+const (
+	firstPoll = 100 * time.Millisecond
+	slowPoll  = 2 * time.Second
+)
+
+// maxFollowed bounds the deliveries that --wait watches.
+const maxFollowed = 10_000
+
+// follow prints every delivery of an event as it ends. An interruption stops
+// the watching, not the deliveries.
+func (s *session) follow(ctx context.Context, c *client, event string) error {
+	w := watch{session: s, client: c, event: event, told: map[string]bool{}}
+	for poll := firstPoll; ; poll = min(poll*3/2, slowPoll) {
+		pending, err := w.look(ctx)
+		if ctx.Err() != nil {
+			s.note("still pending; see: breakwater deliveries list --event %s", event)
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if pending == 0 {
+			break
+		}
+		sleep(ctx, poll)
+	}
+	if w.failed > 0 {
+		return fmt.Errorf("%s not delivered", plural(w.failed, "delivery was", "deliveries were"))
+	}
+	return nil
+}
+
+// watch is what --wait has seen of one event.
+type watch struct {
+	*session
+
+	client *client
+	event  string
+	told   map[string]bool // deliveries whose end was printed
+	failed int
+}
+
+// look prints what ended since the last look and counts what is pending.
+func (w *watch) look(ctx context.Context) (pending int, err error) {
+	p, err := w.client.list(ctx, "T/events/"+url.PathEscape(w.event)+"/deliveries", url.Values{}, maxFollowed)
+	if err != nil {
+		return 0, err
+	}
+	for _, raw := range p.Data {
+		var d delivery
+		if err := json.Unmarshal(raw, &d); err != nil {
+			return 0, fmt.Errorf("understand answer: %w", err)
+		}
+		switch {
+		case d.Status == "pending":
+			pending++
+			continue
+		case w.told[d.ID]:
+			continue
+		case d.Status != "delivered":
+			w.failed++
+		}
+		w.told[d.ID] = true
+		if err := w.tellEnd(raw, &d); err != nil {
+			return 0, err
+		}
+	}
+	return pending, nil
+}
+
+func (s *session) tellEnd(raw json.RawMessage, d *delivery) error {
+	if s.json {
+		return s.printJSON(raw)
+	}
+	text := d.Endpoint + " " + d.Status
+	if d.Reason != "" {
+		text += " (" + d.Reason + ")"
+	}
+	if d.Last != nil {
+		text += fmt.Sprintf(" %s in %.0f ms", d.last(), d.Last.LatencyMS)
+	}
+	return s.printf("%s\n", text)
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

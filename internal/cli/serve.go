@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/app"
+	"github.com/breakwaterhq/breakwater/internal/config"
+)
+
+func (s *session) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run the server", Args: wantArgs(0, 0),
+		Long: "Run the server until SIGINT or SIGTERM; it then finishes what is in flight. A second signal ends it at once.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := s.loadConfig(cmd, false)
+			if err != nil {
+				return err
+			}
+			return s.serve(cmd.Context(), cfg)
+		},
+	}
+	config.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func (s *session) loadConfig(cmd *cobra.Command, storeOnly bool) (*config.Config, error) {
+	return config.Load(config.Input{
+		Flags: cmd.Flags(), Environ: s.Environ, Version: Version(), StoreOnly: storeOnly,
+	})
+}
+
+func (s *session) serve(ctx context.Context, cfg *config.Config) error {
+	opts := cfg.Options
+	opts.Version = Version()
+	opts.Log = newLogger(s.Stderr, cfg)
+	opts.Announce = func(started app.Started) { s.banner(started, opts.Dev) }
+	server, err := app.New(opts)
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+// banner greets the person who started the server. A closed stdout is no
+// reason to stop serving.
+func (s *session) banner(started app.Started, dev bool) {
+	if s.json {
+		_ = s.printJSON(map[string]string{
+			"url": started.URL, "store": started.Store, "node": started.Node,
+			"admin_key": started.AdminKey, "admin_key_file": started.AdminKeyFile,
+		})
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "breakwater %s listening on %s\n", Version(), started.URL)
+	if !s.quiet {
+		fmt.Fprintf(&b, "store %s, node %s\n", started.Store, started.Node)
+	}
+	if started.AdminKey != "" {
+		kept := "shown once"
+		if started.AdminKeyFile != "" {
+			kept += ", kept in " + started.AdminKeyFile
+		}
+		fmt.Fprintf(&b, "admin key %s (%s)\n", started.AdminKey, kept)
+	}
+	if !s.quiet {
+		b.WriteString(tryLine(dev))
+	}
+	_ = s.printf("%s", b.String())
+}
+
+// tryLine suggests a next step that works: loopback destinations are open in
+// dev only.
+func tryLine(dev bool) string {
+	if dev {
+		return "try: breakwater sink, then breakwater endpoints create http://127.0.0.1:9000/\n"
+	}
+	return "try: breakwater endpoints create https://example.com/hook\n"
+}
+
+// newLogger logs to w: text where a person reads it, else JSON.
+func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == "text" || cfg.LogFormat == "" && isTerminal(w) {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

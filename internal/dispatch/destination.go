@@ -1,0 +1,186 @@
+package dispatch
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/textproto"
+	"strings"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/sign"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+// destination is an endpoint ready to be sent to: policy resolved, secrets
+// open. It is never changed once made; a change makes a new one.
+type destination struct {
+	tenant     hook.ID
+	url        string
+	mode       hook.BodyMode
+	custom     map[string]string // canonical name to value
+	private    []string          // header names that never follow a redirect to another host
+	signatures []hook.Signature
+	secrets    []activeSecret // newest first
+	signer     *sign.Signer
+	until      time.Time // when the next secret expires; zero: never
+	broken     error     // why nothing can be signed
+
+	policy *policy.Policy
+	hash   hook.PolicyHash
+
+	state         hook.EndpointState
+	probeWantedAt time.Time
+	resetWantedAt time.Time
+}
+
+type activeSecret struct {
+	secret  sign.Secret
+	expires time.Time
+}
+
+// newDestination opens what was stored. Secrets that cannot be read make it
+// broken, not absent: its deliveries wait with a local error and are not lost.
+func newDestination(v *vault.Vault, d *store.Destination, p *policy.Resolved, now time.Time) *destination {
+	e := &d.Endpoint
+	t := &destination{
+		tenant: e.TenantID, url: e.URL, mode: e.Body, signatures: e.Signatures,
+		policy: &p.Policy, hash: p.Hash,
+		state: e.State, probeWantedAt: e.ProbeWantedAt, resetWantedAt: e.ResetWantedAt,
+	}
+	if err := t.open(v, e, d.Secrets); err != nil {
+		t.broken = err
+		return t
+	}
+	return t.withSigner(now)
+}
+
+func (t *destination) open(v *vault.Vault, e *hook.Endpoint, secrets []hook.Secret) error {
+	for _, s := range secrets {
+		plain, err := v.Open(e.TenantID, e.ID, vault.PurposeSecret, s.Sealed)
+		if err != nil {
+			return fmt.Errorf("open secret: %w", err)
+		}
+		secret, err := sign.ParseSecret(string(plain))
+		if err != nil {
+			return fmt.Errorf("parse secret: %w", err)
+		}
+		t.secrets = append(t.secrets, activeSecret{secret: secret, expires: s.ExpiresAt})
+	}
+	for _, s := range t.signatures {
+		if s.Scheme == hook.SchemeStripe {
+			t.private = append(t.private, textproto.CanonicalMIMEHeaderKey(s.Header))
+		}
+	}
+	if e.HeadersSealed == nil {
+		return nil
+	}
+	plain, err := v.Open(e.TenantID, e.ID, vault.PurposeHeaders, e.HeadersSealed)
+	if err != nil {
+		return fmt.Errorf("open headers: %w", err)
+	}
+	var headers map[string]string
+	if err := json.Unmarshal(plain, &headers); err != nil {
+		return fmt.Errorf("parse headers: %w", err)
+	}
+	t.custom = make(map[string]string, len(headers))
+	for name, value := range headers {
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		t.custom[name] = value
+		t.private = append(t.private, name)
+	}
+	return nil
+}
+
+// withSigner returns the destination with a signer of the secrets active at
+// now.
+func (t *destination) withSigner(now time.Time) *destination {
+	next := *t
+	next.until = time.Time{}
+	var active []sign.Secret
+	for _, s := range t.secrets {
+		if !s.expires.IsZero() && !s.expires.After(now) {
+			continue
+		}
+		active = append(active, s.secret)
+		next.until = earliest(next.until, s.expires)
+	}
+	next.signer, next.broken = sign.NewSigner(t.signatures, active)
+	return &next
+}
+
+// refreshSigner drops secrets whose overlap has ended.
+func (l *loop) refreshSigner(now time.Time, r *resident) {
+	if !r.dest.until.IsZero() && !r.dest.until.After(now) {
+		r.dest = r.dest.withSigner(now)
+	}
+}
+
+// body returns the exact bytes to send. The envelope is built from the event
+// alone, so it is the same at every attempt.
+func (t *destination) body(e *hook.Event) []byte {
+	if t.mode != hook.BodyEnvelope {
+		return e.Payload
+	}
+	b := append(make([]byte, 0, len(e.Payload)+len(e.Type)+96), `{"type":"`...)
+	b = append(b, e.Type...)
+	b = append(b, `","timestamp":"`...)
+	b = e.CreatedAt.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	if isJSON(e.ContentType) {
+		b = append(b, `","data":`...)
+		b = append(b, e.Payload...)
+		return append(b, '}')
+	}
+	b = append(b, `","data_base64":"`...)
+	b = base64.StdEncoding.AppendEncode(b, e.Payload)
+	return append(b, `"}`...)
+}
+
+func (t *destination) contentType(e *hook.Event) string {
+	if t.mode == hook.BodyEnvelope || e.ContentType == "" {
+		return "application/json"
+	}
+	return e.ContentType
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "" || contentType == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}
+
+// secretHeader reports whether the values of a header are never shown.
+func (t *destination) secretHeader(name string) bool {
+	if name == sign.HeaderSignature {
+		return true
+	}
+	for _, p := range t.private {
+		if p == name {
+			return true
+		}
+	}
+	return false
+}
+
+// laneConfig is what the law needs of the policy.
+func (t *destination) laneConfig() lane.Config {
+	p := t.policy
+	limit := p.Concurrency.Limit
+	if p.Concurrency.Mode == policy.Adaptive {
+		limit = p.Concurrency.Initial
+	}
+	return lane.Config{
+		Limit:   limit,
+		Breaker: p.Breaker.Enabled, Consecutive: p.Breaker.Consecutive,
+		WindowFailed: p.Breaker.Window.Failed, WindowOf: p.Breaker.Window.Of,
+		ProbeFraction: p.Breaker.Probe.Fraction, ProbeMin: p.Breaker.Probe.Min,
+		ProbeMax: p.Breaker.Probe.Max, ProbeJitter: p.Breaker.Probe.Jitter,
+	}
+}

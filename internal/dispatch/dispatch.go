@@ -1,0 +1,318 @@
+// Package dispatch is the shell around the lanes: it owns shards through
+// leases, keeps the due deliveries of their lanes in bounded windows, asks each
+// lane when to send, sends, and settles the results.
+//
+// It decides nothing by itself: when to send is package lane's rule, what an
+// answer means is package policy's. Exactly one node owns a lane at a time, so
+// there is no claim, no row lock and no lease per delivery.
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/egress"
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+// Store is what the dispatcher reads.
+type Store interface {
+	store.LaneReader
+	store.Leases
+	Shared() bool
+}
+
+// Settler takes results; store.Writer is one.
+type Settler interface {
+	Settle(s *store.Settle, save *store.LaneSave)
+}
+
+// Sender makes one attempt; egress.Client is one.
+type Sender interface {
+	Send(ctx context.Context, r *egress.Request) egress.Result
+}
+
+// Config configures a Dispatcher. Zero fields mean the defaults given.
+type Config struct {
+	Store   Store
+	Settler Settler
+	Sender  Sender
+	Vault   *vault.Vault
+	IDs     *hook.IDSource
+	Node    hook.Node
+	Log     *slog.Logger
+	// Hints reaches the other nodes; nil when there are none.
+	Hints store.Hints
+	// ServerPolicy is the server's policy level, JSON; nil means none.
+	ServerPolicy []byte
+
+	MaxInFlight   int           // attempts that are not settled, all lanes; 1024
+	Window        int           // deliveries in memory per lane; 512
+	PayloadMemory int64         // payload bytes in memory, all lanes; 64 MiB
+	DrainTimeout  time.Duration // how long attempts may end by themselves; 35s
+	LeaseTTL      time.Duration // 15s
+	LeaseRenew    time.Duration // 5s
+	Loops         int           // event loops; one per processor, at most 8
+	Seed          uint64        // of the jitter; 0: random
+	ProxyInUse    bool          // attempts go through an egress proxy
+}
+
+// Dispatcher runs the lanes of the shards this node owns.
+type Dispatcher struct {
+	cfg    Config
+	loops  []*loop
+	slots  slots
+	owner  *ownership
+	loader *loader
+	teller *teller
+
+	payloadBytes atomic.Int64
+	running      atomic.Bool
+	// attempts is the context of every attempt; it ends when the drain timeout
+	// has passed.
+	attempts       context.Context
+	cancelAttempts context.CancelFunc
+}
+
+// New checks cfg, fills in defaults, and starts nothing.
+func New(cfg Config) (*Dispatcher, error) {
+	if cfg.Store == nil || cfg.Settler == nil || cfg.Sender == nil || cfg.Vault == nil || cfg.IDs == nil || cfg.Log == nil {
+		return nil, errors.New("dispatch: Store, Settler, Sender, Vault, IDs and Log are required")
+	}
+	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 1024)
+	cfg.Window = cmp.Or(cfg.Window, 512)
+	cfg.PayloadMemory = cmp.Or(cfg.PayloadMemory, 64<<20)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 35*time.Second)
+	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, 15*time.Second)
+	cfg.LeaseRenew = cmp.Or(cfg.LeaseRenew, 5*time.Second)
+	cfg.Loops = cmp.Or(cfg.Loops, min(runtime.GOMAXPROCS(0), 8))
+	cfg.Seed = cmp.Or(cfg.Seed, rand.New(rand.NewPCG(uint64(cfg.IDs.Next(time.Now())), uint64(time.Now().UnixNano()))).Uint64())
+	d := &Dispatcher{cfg: cfg}
+	d.slots.max = int64(cfg.MaxInFlight)
+	d.loader = newLoader(cfg)
+	d.teller = newTeller(cfg)
+	d.owner = newOwnership(d)
+	for i := range cfg.Loops {
+		d.loops = append(d.loops, newLoop(d, uint64(i)))
+	}
+	return d, nil
+}
+
+// Run owns shards and delivers until ctx ends; then it stops admitting, lets
+// attempts end within the drain timeout, waits for their results to be settled
+// and gives its shards up. The settler must run longer than the dispatcher.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	if d.running.Swap(true) {
+		return errors.New("dispatch: already running")
+	}
+	d.attempts, d.cancelAttempts = context.WithCancel(context.WithoutCancel(ctx))
+	defer d.cancelAttempts()
+	// Everything below outlives ctx until the drain is over.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var wg sync.WaitGroup
+	for _, l := range d.loops {
+		wg.Go(func() { l.run(background) })
+	}
+	wg.Go(func() { d.teller.run(background) })
+	if d.cfg.Hints != nil {
+		wg.Go(func() { d.listen(background) })
+	}
+
+	lost := make(chan error, 1)
+	wg.Go(func() { lost <- d.owner.run(background) })
+
+	var err error
+	select {
+	case err = <-lost:
+	case <-ctx.Done():
+	}
+	d.owner.leave()
+	d.drain()
+	if err == nil {
+		d.owner.giveUp(background)
+	}
+	stop()
+	wg.Wait()
+	return err
+}
+
+// drain stops admitting and waits until nothing is unsettled, cancelling the
+// attempts that take longer than the drain timeout.
+func (d *Dispatcher) drain() {
+	for _, l := range d.loops {
+		l.post(l.stopAdmitting)
+	}
+	deadline := time.NewTimer(d.cfg.DrainTimeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var last <-chan time.Time
+	for d.slots.used() > 0 {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			d.cancelAttempts()
+			t := time.NewTimer(settleGrace)
+			defer t.Stop()
+			last = t.C
+		case <-last:
+			d.cfg.Log.Warn("attempts were left unsettled; their events will be sent again", "attempts", d.slots.used())
+			return
+		}
+	}
+}
+
+// settleGrace is how long cancelled attempts may take to be settled.
+const settleGrace = 5 * time.Second
+
+// Committed takes over what the store has just committed: new deliveries go to
+// their lanes, settled attempts give their slots back. It is called by the
+// store's writer and never blocks.
+func (d *Dispatcher) Committed(b *store.Batch) {
+	parts := make([]mail, len(d.loops))
+	for _, a := range b.Accepts {
+		if a.Outcome != store.AcceptStored {
+			continue
+		}
+		for i := range a.Deliveries {
+			dlv := &a.Deliveries[i]
+			shard := hook.ShardOf(dlv.EndpointID)
+			if !d.owner.owns(shard) {
+				d.teller.tell(store.HintDue, dlv.EndpointID)
+				continue
+			}
+			p := &parts[shard%len(parts)]
+			p.arrivals = append(p.arrivals, arrival{delivery: dlv, event: &a.Event})
+		}
+	}
+	for _, s := range b.Settles {
+		p := &parts[s.Shard%len(parts)]
+		p.settled = append(p.settled, s)
+	}
+	for _, s := range b.Lanes {
+		if s.Outcome == store.SettleFenced {
+			p := &parts[s.Shard%len(parts)]
+			p.fenced = append(p.fenced, store.Held{Shard: s.Shard, Epoch: s.Epoch})
+		}
+	}
+	for i := range parts {
+		d.loops[i].deliver(&parts[i])
+	}
+}
+
+// EndpointChanged makes the owner of the endpoint's lane read it again: its
+// settings, state, a wish for a probe or reset have changed, or one of its
+// deliveries was cancelled or asked for by hand.
+func (d *Dispatcher) EndpointChanged(endpoint hook.ID) {
+	d.endpointChanged(endpoint)
+	d.teller.tell(store.HintEndpoint, endpoint)
+}
+
+func (d *Dispatcher) endpointChanged(endpoint hook.ID) {
+	l := d.loopOf(endpoint)
+	l.post(func() { l.reload(endpoint) })
+}
+
+// TenantChanged makes the owners of the tenant's lanes read their endpoints
+// again, because the tenant's policy has changed.
+func (d *Dispatcher) TenantChanged(tenant hook.ID) {
+	d.tenantChanged(tenant)
+	d.teller.tell(store.HintTenant, tenant)
+}
+
+func (d *Dispatcher) tenantChanged(tenant hook.ID) {
+	for _, l := range d.loops {
+		l.post(func() { l.reloadTenant(tenant) })
+	}
+}
+
+// deliveryDue makes the lane of an endpoint of this node look for due
+// deliveries.
+func (d *Dispatcher) deliveryDue(endpoint hook.ID) {
+	l := d.loopOf(endpoint)
+	l.post(func() { l.lookForWork(endpoint) })
+}
+
+// InFlight returns how many attempts are in flight or not yet settled.
+func (d *Dispatcher) InFlight() int { return int(d.slots.used()) }
+
+// Ready returns why the dispatcher cannot work; nothing when it can.
+func (d *Dispatcher) Ready() []string { return d.owner.ready() }
+
+func (d *Dispatcher) loopOf(endpoint hook.ID) *loop {
+	return d.loops[hook.ShardOf(endpoint)%len(d.loops)]
+}
+
+// listen acts on the hints of other nodes.
+func (d *Dispatcher) listen(ctx context.Context) {
+	err := d.cfg.Hints.Listen(ctx, func(h store.Hint) {
+		switch h.Kind {
+		case store.HintDue:
+			for _, id := range h.IDs {
+				if d.owner.owns(hook.ShardOf(id)) {
+					d.deliveryDue(id)
+				}
+			}
+		case store.HintEndpoint:
+			for _, id := range h.IDs {
+				d.endpointChanged(id)
+			}
+		case store.HintTenant:
+			for _, id := range h.IDs {
+				d.tenantChanged(id)
+			}
+		case store.HintShards:
+			d.owner.nudge()
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		d.cfg.Log.Warn("hints of other nodes are not heard; polling goes on", "error", fmt.Errorf("listen: %w", err))
+	}
+}
+
+// slots is the budget of attempts that are in flight or not yet settled. A slot
+// is given back when the result is committed, not when the answer comes: with
+// the store down nothing new is sent, so an outage of the store cannot become
+// a flood of repeats.
+type slots struct {
+	max   int64
+	inUse atomic.Int64
+	// starved counts loops that wait for a slot.
+	starved atomic.Int64
+}
+
+func (s *slots) used() int64 { return s.inUse.Load() }
+
+func (s *slots) free() int { return int(s.max - s.inUse.Load()) }
+
+func (s *slots) take() bool {
+	if s.inUse.Add(1) > s.max {
+		s.inUse.Add(-1)
+		return false
+	}
+	return true
+}
+
+// release gives n slots back and wakes the loops that wait for one.
+func (d *Dispatcher) release(n int) {
+	if n == 0 {
+		return
+	}
+	d.slots.inUse.Add(-int64(n))
+	if d.slots.starved.Load() > 0 {
+		for _, l := range d.loops {
+			l.wakeUp()
+		}
+	}
+}

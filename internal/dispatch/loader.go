@@ -1,0 +1,245 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+// loader turns stored endpoints into destinations. Lanes whose policies are
+// written alike share one resolved policy.
+type loader struct {
+	store  Store
+	vault  *vault.Vault
+	server []byte
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	policies map[[2]string]*policy.Resolved // by tenant and endpoint level
+}
+
+// maxPolicies bounds the cache; past it, it starts anew.
+const maxPolicies = 4096
+
+func newLoader(cfg Config) *loader {
+	return &loader{
+		store: cfg.Store, vault: cfg.Vault, server: cfg.ServerPolicy, log: cfg.Log,
+		policies: make(map[[2]string]*policy.Resolved),
+	}
+}
+
+// loaded is one endpoint as it was read.
+type loaded struct {
+	dest *destination
+	lane *lane.Checkpoint
+}
+
+// load reads endpoints. Those that do not exist are missing in the result.
+func (ld *loader) load(ctx context.Context, endpoints []hook.ID, now time.Time) (map[hook.ID]loaded, error) {
+	rows, err := ld.store.Destinations(ctx, endpoints)
+	if err != nil {
+		return nil, fmt.Errorf("read destinations: %w", err)
+	}
+	out := make(map[hook.ID]loaded, len(rows))
+	for i := range rows {
+		p, err := ld.resolve(ctx, &rows[i], now)
+		if err != nil {
+			return nil, err
+		}
+		out[rows[i].Endpoint.ID] = loaded{dest: newDestination(ld.vault, &rows[i], p, now), lane: rows[i].Lane}
+	}
+	return out, nil
+}
+
+// resolve expands the endpoint's policy and makes sure that its expansion is
+// stored, since attempts refer to it.
+func (ld *loader) resolve(ctx context.Context, d *store.Destination, now time.Time) (*policy.Resolved, error) {
+	key := [2]string{string(d.TenantPolicy), string(d.Endpoint.Policy)}
+	ld.mu.Lock()
+	p := ld.policies[key]
+	ld.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := policy.Resolve(nil,
+		policy.Level{Name: "server", JSON: ld.server},
+		policy.Level{Name: "tenant", JSON: d.TenantPolicy},
+		policy.Level{Name: "endpoint", JSON: d.Endpoint.Policy})
+	if err != nil {
+		// Checked when it was saved, so only a newer or older version of the
+		// rules can get here. Deliveries go on under the default.
+		ld.log.Error("stored policy is not valid; the default is used", "endpoint", hook.EndpointPrefix.Format(d.Endpoint.ID), "error", err)
+		if p, err = policy.Resolve(nil); err != nil {
+			return nil, fmt.Errorf("resolve default policy: %w", err)
+		}
+	}
+	if err := ld.store.SavePolicy(ctx, p.Hash, p.JSON, now); err != nil {
+		return nil, fmt.Errorf("save policy: %w", err)
+	}
+	ld.mu.Lock()
+	defer ld.mu.Unlock()
+	if len(ld.policies) >= maxPolicies {
+		clear(ld.policies)
+	}
+	ld.policies[key] = p
+	return p, nil
+}
+
+// loadBatch is how many endpoints are read at once.
+const loadBatch = 256
+
+// load asks for the endpoint of a lane to be read, together with others that
+// ask in the same turn.
+func (l *loop) load(r *resident) {
+	if r.loading {
+		r.again = true
+		return
+	}
+	r.loading = true
+	l.toLoad = append(l.toLoad, r)
+}
+
+// startLoads groups the lanes that wait for their endpoints into reads.
+func (l *loop) startLoads() {
+	for len(l.toLoad) > 0 {
+		n := min(len(l.toLoad), loadBatch)
+		batch := append([]*resident(nil), l.toLoad[:n]...)
+		l.toLoad = l.toLoad[n:]
+		l.loads.add(func() {
+			ids := make([]hook.ID, len(batch))
+			for i, r := range batch {
+				ids[i] = r.endpoint
+			}
+			ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
+			defer cancel()
+			found, err := l.d.loader.load(ctx, ids, time.Now())
+			l.post(func() { l.loadEnded(batch, found, err) })
+		})
+	}
+	l.toLoad = nil
+	l.loads.start()
+}
+
+func (l *loop) loadEnded(batch []*resident, found map[hook.ID]loaded, err error) {
+	l.loads.done()
+	if err != nil {
+		l.d.cfg.Log.Warn("endpoints could not be read; trying again", "endpoints", len(batch), "error", err)
+		time.AfterFunc(readAgain, func() { l.post(func() { l.loadAgain(batch) }) })
+		return
+	}
+	now := time.Now()
+	for _, r := range batch {
+		r.loading = false
+		if r.dropped {
+			continue
+		}
+		if r.again {
+			r.again = false
+			l.load(r)
+		}
+		got, ok := found[r.endpoint]
+		if !ok {
+			l.drop(r) // deleted; its deliveries were cancelled with it
+			continue
+		}
+		l.install(now, r, got)
+		l.touch(r)
+	}
+}
+
+func (l *loop) loadAgain(batch []*resident) {
+	for _, r := range batch {
+		r.loading = false
+		if !r.dropped {
+			l.load(r)
+		}
+	}
+}
+
+// install gives a lane its endpoint: the first time with the checkpoint of its
+// last owner, later only with what has changed.
+func (l *loop) install(now time.Time, r *resident, got loaded) {
+	old := r.dest
+	r.dest, r.tenant = got.dest, got.dest.tenant
+	if old == nil {
+		l.firstInstall(now, r, got)
+		return
+	}
+	r.lane.Configure(got.dest.laneConfig())
+	blocked := r.lane.Checkpoint()
+	switch held := got.dest.state != hook.Active; {
+	case held && !r.lane.Paused():
+		r.lane.Pause(now)
+		l.spill(r)
+	case !held && r.lane.Paused():
+		r.lane.Resume(now)
+	case got.dest.url != old.url && r.lane.State() == lane.Closed:
+		r.lane.Reset(now) // another server: what was learnt of the old one is void
+	}
+	if got.dest.resetWantedAt.After(old.resetWantedAt) {
+		r.lane.Reset(now)
+	}
+	if got.dest.probeWantedAt.After(old.probeWantedAt) {
+		r.lane.ProbeNow(now)
+	}
+	if r.lane.Checkpoint() != blocked {
+		l.d.cfg.Settler.Settle(nil, r.save())
+	}
+}
+
+func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
+	waiting := r.lane.Drop()
+	if got.lane != nil {
+		r.lane = lane.Restore(got.dest.laneConfig(), *got.lane, now, l.rng.Float64())
+	} else {
+		r.lane = lane.New(got.dest.laneConfig())
+	}
+	if got.dest.state != hook.Active {
+		r.lane.Pause(now)
+	}
+	for _, ref := range waiting {
+		if ref.Manual {
+			r.lane.Manual(now, ref)
+		} else {
+			r.lane.Arrive(ref)
+		}
+	}
+	if !r.lane.BlockedSince(now).IsZero() {
+		l.spill(r)
+	}
+}
+
+// reload reads the endpoint of a lane again, and its window too: deliveries may
+// have been cancelled or asked for by hand.
+func (l *loop) reload(endpoint hook.ID) {
+	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
+		return
+	}
+	r := l.resident(endpoint, 0)
+	now := time.Now()
+	for _, ref := range r.lane.Drop() {
+		l.forget(r, ref.ID)
+	}
+	r.noteDue(now)
+	r.lookNewest = true
+	if r.dest != nil {
+		l.load(r)
+	}
+	l.touch(r)
+}
+
+func (l *loop) reloadTenant(tenant hook.ID) {
+	for _, r := range l.residents {
+		if r.tenant == tenant {
+			l.load(r)
+		}
+	}
+}

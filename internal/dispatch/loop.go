@@ -1,0 +1,293 @@
+package dispatch
+
+import (
+	"container/heap"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// loop runs the lanes of the shards whose number it is congruent to. All state
+// below the inbox belongs to its one goroutine; everything else reaches it as
+// mail.
+type loop struct {
+	d   *Dispatcher
+	rng *rand.Rand
+
+	mu     sync.Mutex
+	inbox  mail
+	wakeCh chan struct{} // capacity 1
+
+	shards    map[int]int64  // owned shards and their epochs
+	unsettled map[int]int    // attempts per owned shard that are not settled
+	leaving   map[int]func() // shards being handed over; called when drained
+	residents map[hook.ID]*resident
+	wakes     wakeHeap
+	dirty     []*resident // to be pumped before the next sleep
+	starved   []*resident // could send if there were a slot
+	isStarved bool        // counted in slots.starved
+	draining  bool
+	reads     workQueue
+	loads     workQueue
+	toLoad    []*resident // lanes whose endpoints are to be read
+}
+
+// mail is what has arrived for a loop since it last looked.
+type mail struct {
+	arrivals []arrival
+	results  []*flight
+	settled  []*store.Settle
+	fenced   []store.Held
+	calls    []func() // everything that is rare
+}
+
+// arrival is a delivery that was just committed, with its event still in
+// memory.
+type arrival struct {
+	delivery *hook.Delivery
+	event    *hook.Event
+}
+
+func newLoop(d *Dispatcher, n uint64) *loop {
+	return &loop{
+		d: d, rng: rand.New(rand.NewPCG(d.cfg.Seed, n)),
+		wakeCh:    make(chan struct{}, 1),
+		shards:    make(map[int]int64),
+		unsettled: make(map[int]int),
+		leaving:   make(map[int]func()),
+		residents: make(map[hook.ID]*resident),
+		reads:     workQueue{limit: 4},
+		loads:     workQueue{limit: 2},
+	}
+}
+
+func (l *loop) wakeUp() {
+	select {
+	case l.wakeCh <- struct{}{}:
+	default:
+	}
+}
+
+// post runs fn in the loop, soon.
+func (l *loop) post(fn func()) {
+	l.mu.Lock()
+	l.inbox.calls = append(l.inbox.calls, fn)
+	l.mu.Unlock()
+	l.wakeUp()
+}
+
+// deliver adds a part of a committed batch to the inbox.
+func (l *loop) deliver(m *mail) {
+	if len(m.arrivals)+len(m.settled)+len(m.fenced) == 0 {
+		return
+	}
+	l.mu.Lock()
+	l.inbox.arrivals = append(l.inbox.arrivals, m.arrivals...)
+	l.inbox.settled = append(l.inbox.settled, m.settled...)
+	l.inbox.fenced = append(l.inbox.fenced, m.fenced...)
+	l.mu.Unlock()
+	l.wakeUp()
+}
+
+func (l *loop) answered(f *flight) {
+	l.mu.Lock()
+	l.inbox.results = append(l.inbox.results, f)
+	l.mu.Unlock()
+	l.wakeUp()
+}
+
+// run turns until ctx ends.
+func (l *loop) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var spare mail
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wakeCh:
+		case <-timer.C:
+		}
+		l.mu.Lock()
+		m := l.inbox
+		l.inbox = spare.reset()
+		l.mu.Unlock()
+
+		l.turn(time.Now(), &m)
+		spare = m
+		timer.Reset(l.sleep(time.Now()))
+	}
+}
+
+// reset empties the slices and keeps their memory for the next turn.
+func (m *mail) reset() mail {
+	clear(m.arrivals)
+	clear(m.results)
+	clear(m.settled)
+	clear(m.calls)
+	return mail{
+		arrivals: m.arrivals[:0], results: m.results[:0], settled: m.settled[:0],
+		fenced: m.fenced[:0], calls: m.calls[:0],
+	}
+}
+
+// turn handles the mail and the timers that are due, then lets every lane that
+// was touched send what it may.
+func (l *loop) turn(now time.Time, m *mail) {
+	for _, fn := range m.calls {
+		fn()
+	}
+	for _, h := range m.fenced {
+		l.fencedOff(h)
+	}
+	for _, a := range m.arrivals {
+		l.arrive(now, a)
+	}
+	for _, f := range m.results {
+		l.result(now, f)
+	}
+	l.settled(now, m.settled)
+	for len(l.wakes) > 0 && !l.wakes[0].wakeAt.After(now) {
+		l.touch(l.wakes[0])
+		heap.Pop(&l.wakes)
+	}
+	l.pumpAll(now)
+}
+
+// touch marks a lane to be pumped at the end of this turn.
+func (l *loop) touch(r *resident) {
+	if !r.dirty {
+		r.dirty = true
+		l.dirty = append(l.dirty, r)
+	}
+}
+
+func (l *loop) pumpAll(now time.Time) {
+	if len(l.starved) > 0 && l.d.slots.free() > 0 {
+		for _, r := range l.starved {
+			r.starved = false
+			l.touch(r)
+		}
+		l.starved = l.starved[:0]
+	}
+	for i := 0; i < len(l.dirty); i++ {
+		r := l.dirty[i]
+		r.dirty = false
+		if !r.dropped {
+			l.pump(now, r)
+		}
+	}
+	clear(l.dirty)
+	l.dirty = l.dirty[:0]
+	l.reads.start()
+	l.startLoads()
+	if starving := len(l.starved) > 0; starving != l.isStarved {
+		l.isStarved = starving
+		if starving {
+			l.d.slots.starved.Add(1)
+			l.wakeUp() // a slot may have come free before we were counted
+		} else {
+			l.d.slots.starved.Add(-1)
+		}
+	}
+}
+
+// sleep is how long the loop may rest when no mail comes.
+func (l *loop) sleep(now time.Time) time.Duration {
+	if len(l.wakes) == 0 {
+		return time.Hour
+	}
+	return max(l.wakes[0].wakeAt.Sub(now), 0)
+}
+
+func (l *loop) stopAdmitting() { l.draining = true }
+
+// arrive takes a delivery straight from its commit.
+func (l *loop) arrive(now time.Time, a arrival) {
+	shard := hook.ShardOf(a.delivery.EndpointID)
+	if _, owned := l.shards[shard]; !owned {
+		return // another node's by now; it finds the row by itself
+	}
+	r := l.resident(a.delivery.EndpointID, a.delivery.TenantID)
+	l.admit(now, r, *a.delivery, a.event)
+	l.touch(r)
+}
+
+// lookForWork makes the lane of an endpoint read what is due.
+func (l *loop) lookForWork(endpoint hook.ID) {
+	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
+		return
+	}
+	r := l.resident(endpoint, 0)
+	r.noteDue(time.Now())
+	l.touch(r)
+}
+
+// wakeHeap orders lanes by the time they want to be looked at.
+type wakeHeap []*resident
+
+func (h wakeHeap) Len() int           { return len(h) }
+func (h wakeHeap) Less(i, j int) bool { return h[i].wakeAt.Before(h[j].wakeAt) }
+func (h wakeHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].wakeIndex, h[j].wakeIndex = i, j
+}
+
+// Push implements heap.Interface.
+func (h *wakeHeap) Push(x any) {
+	r := x.(*resident)
+	r.wakeIndex = len(*h)
+	*h = append(*h, r)
+}
+
+// Pop implements heap.Interface.
+func (h *wakeHeap) Pop() any {
+	old := *h
+	r := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	r.wakeIndex = -1
+	return r
+}
+
+// setWake sets when the lane is looked at again; zero means never by itself.
+func (l *loop) setWake(r *resident, at time.Time) {
+	switch {
+	case at.IsZero() && r.wakeIndex < 0:
+	case at.IsZero():
+		heap.Remove(&l.wakes, r.wakeIndex)
+	case r.wakeIndex < 0:
+		r.wakeAt = at
+		heap.Push(&l.wakes, r)
+	case !at.Equal(r.wakeAt):
+		r.wakeAt = at
+		heap.Fix(&l.wakes, r.wakeIndex)
+	}
+}
+
+// workQueue starts at most limit jobs at a time; each job ends with a call of
+// done inside the loop. It keeps a take-over of very many lanes from starting
+// as many goroutines.
+type workQueue struct {
+	limit   int
+	running int
+	jobs    []func()
+}
+
+func (q *workQueue) add(job func()) { q.jobs = append(q.jobs, job) }
+
+func (q *workQueue) start() {
+	for q.running < q.limit && len(q.jobs) > 0 {
+		job := q.jobs[0]
+		q.jobs[0] = nil
+		q.jobs = q.jobs[1:]
+		q.running++
+		go job()
+	}
+}
+
+func (q *workQueue) done() { q.running-- }

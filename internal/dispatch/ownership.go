@@ -1,0 +1,477 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+const (
+	// lookEvery is how often a node looks for shards it should have or give up.
+	lookEvery = time.Second
+	// pollEvery is how often it looks for deliveries that other nodes accepted
+	// and whose hints were lost; sweepEvery, for any due delivery at all.
+	pollEvery  = 5 * time.Second
+	sweepEvery = time.Minute
+	// pollOverlap covers commits that become visible after newer ids.
+	pollOverlap = 10 * time.Second
+	leaseCall   = 5 * time.Second
+)
+
+// ownership keeps the leases of this node: it takes the shards that want it,
+// renews them, hands over those that want another node, and forbids sending
+// once its own clock says that the lease may have ended.
+type ownership struct {
+	d     *Dispatcher
+	epoch time.Time // zero of the deadline's clock
+
+	owned    [hook.Shards]atomic.Bool
+	deadline atomic.Int64 // nanoseconds after epoch; no attempt starts later
+	draining atomic.Bool
+	joined   atomic.Bool
+	nudged   chan struct{}
+
+	mu   sync.Mutex
+	held map[int]int64 // shard to epoch
+
+	moving   map[int]bool // being handed over
+	members  []hook.Node
+	renewed  time.Time
+	polled   time.Time
+	swept    time.Time
+	failures int
+}
+
+func newOwnership(d *Dispatcher) *ownership {
+	return &ownership{
+		d: d, epoch: time.Now(), nudged: make(chan struct{}, 1),
+		held: make(map[int]int64), moving: make(map[int]bool),
+	}
+}
+
+// owns reports whether deliveries of the shard belong to this node's lanes.
+func (o *ownership) owns(shard int) bool { return o.owned[shard].Load() }
+
+// mayStart reports whether an attempt may start now. The deadline counts on the
+// monotonic clock from before the last renewal was sent, so a node that was
+// stopped or cut off falls silent before another one takes over.
+func (o *ownership) mayStart() bool {
+	return int64(time.Since(o.epoch)) < o.deadline.Load()
+}
+
+func (o *ownership) extend(from time.Time) {
+	stopped := !o.mayStart()
+	o.deadline.Store(int64(from.Sub(o.epoch) + o.d.cfg.LeaseTTL))
+	if stopped {
+		for _, l := range o.d.loops {
+			l.post(l.touchAll)
+		}
+	}
+}
+
+func (o *ownership) nudge() {
+	select {
+	case o.nudged <- struct{}{}:
+	default:
+	}
+}
+
+func (o *ownership) leave() {
+	o.draining.Store(true)
+	o.nudge()
+}
+
+func (o *ownership) ready() []string {
+	if !o.joined.Load() {
+		return []string{"the node has not joined yet"}
+	}
+	if !o.mayStart() {
+		return []string{"the lease could not be renewed in time"}
+	}
+	return nil
+}
+
+// run keeps the leases until ctx ends. It fails only when another process runs
+// under this node's name.
+func (o *ownership) run(ctx context.Context) error {
+	if !o.d.cfg.Store.Shared() {
+		return o.runAlone(ctx)
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	first := true
+	for {
+		if err := o.look(ctx, first); errors.Is(err, store.ErrSuperseded) {
+			o.dropAll()
+			return err
+		} else if err != nil && ctx.Err() == nil {
+			o.failures++
+			if o.failures == 1 {
+				o.d.cfg.Log.Warn("leases could not be kept; trying again", "error", err)
+			}
+		} else if err == nil {
+			first, o.failures = false, 0
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-o.nudged:
+		}
+	}
+}
+
+// runAlone is the whole of ownership on a database that is not shared.
+func (o *ownership) runAlone(ctx context.Context) error {
+	o.deadline.Store(int64(^uint64(0) >> 1))
+	for {
+		err := o.take(ctx, allShards(), true)
+		if err == nil {
+			break
+		}
+		o.d.cfg.Log.Warn("shards could not be taken; trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookEvery):
+		}
+	}
+	o.joined.Store(true)
+	<-ctx.Done()
+	return nil
+}
+
+func allShards() []int {
+	all := make([]int, hook.Shards)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// look is one turn: renew what is due, then compare what the node has with what
+// it should have.
+func (o *ownership) look(ctx context.Context, first bool) error {
+	if len(o.held) > 0 && !o.mayStart() && !first {
+		o.d.cfg.Log.Warn("the lease ended before it could be renewed; dropping all shards")
+		o.dropAll()
+	}
+	if first || time.Since(o.renewed) >= o.d.cfg.LeaseRenew {
+		if err := o.renew(ctx); err != nil {
+			return err
+		}
+	}
+	if o.draining.Load() {
+		return nil
+	}
+	if err := o.rebalance(ctx, first); err != nil {
+		return err
+	}
+	o.joined.Store(true)
+	return o.poll(ctx)
+}
+
+func (o *ownership) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseCall)
+	defer cancel()
+	before := time.Now()
+	me := o.d.cfg.Node
+	me.Draining = o.draining.Load()
+	members, err := o.d.cfg.Store.Heartbeat(ctx, me, o.d.cfg.LeaseTTL)
+	if err != nil {
+		return fmt.Errorf("send heartbeat: %w", err)
+	}
+	have := o.holding()
+	kept, err := o.d.cfg.Store.RenewShards(ctx, me.ID, have, o.d.cfg.LeaseTTL)
+	if err != nil {
+		return fmt.Errorf("renew shards: %w", err)
+	}
+	o.members, o.renewed = members, before
+	o.extend(before)
+	still := make(map[int]bool, len(kept))
+	for _, h := range kept {
+		still[h.Shard] = true
+	}
+	have = slices.DeleteFunc(have, func(h store.Held) bool { return still[h.Shard] })
+	if len(have) > 0 {
+		o.d.cfg.Log.Warn("shards lost to other nodes", "shards", len(have))
+		o.lost(have...)
+	}
+	return nil
+}
+
+func (o *ownership) holding() []store.Held {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := make([]store.Held, 0, len(o.held))
+	for s, e := range o.held {
+		out = append(out, store.Held{Shard: s, Epoch: e})
+	}
+	return out
+}
+
+// rebalance takes the free shards that want this node and hands over those that
+// want another.
+func (o *ownership) rebalance(ctx context.Context, first bool) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseCall)
+	defer cancel()
+	leases, err := o.d.cfg.Store.Shards(ctx, o.d.cfg.LeaseTTL)
+	if err != nil {
+		return fmt.Errorf("read shards: %w", err)
+	}
+	me := o.d.cfg.Node.ID
+	var take []int
+	var give []store.Held
+	for _, s := range leases {
+		epoch, have := o.holds(s.Shard)
+		wanted := wantedOwner(o.members, s.Shard)
+		switch {
+		case have && wanted != me && wanted != 0 && !o.moving[s.Shard]:
+			give = append(give, store.Held{Shard: s.Shard, Epoch: epoch})
+		case !have && (s.Free && wanted == me || first && s.Owner == me):
+			// At the first look shards of an earlier process of this node's
+			// name are taken back at once.
+			take = append(take, s.Shard)
+		case s.Free && s.Owner != 0 && s.Owner == wanted:
+			o.renewed = time.Time{} // its owner has died: look who is left
+		}
+	}
+	if len(give) > 0 {
+		o.handOver(give)
+	}
+	if len(take) == 0 {
+		return nil
+	}
+	return o.take(ctx, take, first)
+}
+
+func (o *ownership) holds(shard int) (int64, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e, ok := o.held[shard]
+	return e, ok
+}
+
+// take acquires shards and gives them to the loops, then finds their lanes.
+func (o *ownership) take(ctx context.Context, shards []int, mine bool) error {
+	before := time.Now()
+	got, err := o.d.cfg.Store.TakeShards(ctx, o.d.cfg.Node.ID, shards, mine, o.d.cfg.LeaseTTL)
+	if err != nil {
+		return fmt.Errorf("take shards: %w", err)
+	}
+	if len(got) == 0 {
+		return nil
+	}
+	if o.d.cfg.Store.Shared() && o.renewed.IsZero() {
+		o.renewed = before
+		o.extend(before)
+	}
+	numbers := make([]int, len(got))
+	o.mu.Lock()
+	for i, h := range got {
+		numbers[i] = h.Shard
+		o.held[h.Shard] = h.Epoch
+		delete(o.moving, h.Shard)
+	}
+	o.mu.Unlock()
+	for _, h := range got {
+		l := o.d.loops[h.Shard%len(o.d.loops)]
+		l.post(func() { l.acquire(h) })
+		o.owned[h.Shard].Store(true)
+	}
+	o.d.cfg.Log.Info("shards taken", "shards", len(got))
+	go o.findWork(numbers)
+	return nil
+}
+
+// findWork brings the lanes with pending deliveries into memory. It repeats
+// until it succeeds: a lane that is not found is not served.
+func (o *ownership) findWork(shards []int) {
+	for {
+		ctx, cancel := context.WithTimeout(o.d.attempts, time.Minute)
+		err := o.announce(ctx, shards)
+		cancel()
+		if err == nil || o.d.attempts.Err() != nil {
+			return
+		}
+		o.d.cfg.Log.Warn("pending deliveries could not be looked up; trying again", "error", err)
+		select {
+		case <-o.d.attempts.Done():
+			return
+		case <-time.After(readAgain):
+		}
+	}
+}
+
+// announce tells the loops of every lane of the shards that has pending work.
+func (o *ownership) announce(ctx context.Context, shards []int) error {
+	pending, err := o.d.cfg.Store.PendingEndpoints(ctx, shards)
+	if err != nil {
+		return fmt.Errorf("find pending endpoints: %w", err)
+	}
+	parts := make([][]store.PendingEndpoint, len(o.d.loops))
+	for _, p := range pending {
+		i := hook.ShardOf(p.ID) % len(parts)
+		parts[i] = append(parts[i], p)
+	}
+	for i, part := range parts {
+		if len(part) > 0 {
+			l := o.d.loops[i]
+			l.post(func() { l.foundWork(part) })
+		}
+	}
+	return nil
+}
+
+// poll is the safety net under the hints of other nodes.
+func (o *ownership) poll(ctx context.Context) error {
+	if len(o.members) < 2 {
+		o.polled, o.swept = time.Now(), time.Now()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseCall)
+	defer cancel()
+	if time.Since(o.polled) >= pollEvery {
+		since := o.polled.Add(-pollOverlap)
+		o.polled = time.Now()
+		endpoints, err := o.d.cfg.Store.AcceptedSince(ctx, hook.IDFloor(since))
+		if err != nil {
+			return fmt.Errorf("poll for accepted deliveries: %w", err)
+		}
+		for _, id := range endpoints {
+			if o.owns(hook.ShardOf(id)) {
+				o.d.deliveryDue(id)
+			}
+		}
+	}
+	if time.Since(o.swept) >= sweepEvery {
+		o.swept = time.Now()
+		var mine []int
+		for _, h := range o.holding() {
+			mine = append(mine, h.Shard)
+		}
+		return o.announce(ctx, mine)
+	}
+	return nil
+}
+
+// handOver lets the shards' attempts end, then releases them.
+func (o *ownership) handOver(give []store.Held) {
+	o.d.cfg.Log.Info("handing shards over", "shards", len(give))
+	drained := make(chan store.Held, len(give))
+	for _, h := range give {
+		o.moving[h.Shard] = true
+		o.owned[h.Shard].Store(false)
+		l := o.d.loops[h.Shard%len(o.d.loops)]
+		l.post(func() { l.release(h, func() { drained <- h }) })
+	}
+	go o.releaseDrained(drained, len(give))
+}
+
+// releaseDrained releases shards as their attempts end, those that are ready at
+// the same time together. An attempt ends at its timeout at the latest.
+func (o *ownership) releaseDrained(drained <-chan store.Held, n int) {
+	for n > 0 {
+		var ready []store.Held
+		select {
+		case h := <-drained:
+			ready = append(ready, h)
+		case <-o.d.attempts.Done():
+			return // stopping: everything is released at the end
+		}
+		for more := true; more; {
+			select {
+			case h := <-drained:
+				ready = append(ready, h)
+			default:
+				more = false
+			}
+		}
+		o.releaseShards(ready)
+		n -= len(ready)
+	}
+}
+
+func (o *ownership) releaseShards(held []store.Held) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.d.attempts), leaseCall)
+	defer cancel()
+	o.mu.Lock()
+	for _, h := range held {
+		if o.held[h.Shard] == h.Epoch {
+			delete(o.held, h.Shard)
+		}
+	}
+	o.mu.Unlock()
+	if err := o.d.cfg.Store.ReleaseShards(ctx, o.d.cfg.Node.ID, held); err != nil {
+		o.d.cfg.Log.Warn("shards were not released; their leases run out instead", "shards", len(held), "error", err)
+		return
+	}
+	if len(held) > 0 {
+		o.d.teller.tell(store.HintShards, o.d.cfg.Node.ID)
+	}
+}
+
+// giveUp releases everything at the end of the dispatcher.
+func (o *ownership) giveUp(ctx context.Context) {
+	o.releaseShards(o.holding())
+	ctx, cancel := context.WithTimeout(ctx, leaseCall)
+	defer cancel()
+	if err := o.d.cfg.Store.Leave(ctx, o.d.cfg.Node); err != nil {
+		o.d.cfg.Log.Warn("the node could not sign off", "error", err)
+	}
+}
+
+// lost drops shards that are not this node's any more.
+func (o *ownership) lost(shards ...store.Held) {
+	for _, h := range shards {
+		o.mu.Lock()
+		current := o.held[h.Shard] == h.Epoch
+		if current {
+			delete(o.held, h.Shard)
+		}
+		o.mu.Unlock()
+		if current {
+			o.owned[h.Shard].Store(false)
+			l := o.d.loops[h.Shard%len(o.d.loops)]
+			l.post(func() { l.lose(h) })
+		}
+	}
+}
+
+func (o *ownership) dropAll() { o.lost(o.holding()...) }
+
+// wantedOwner names the node that should own a shard: the live node with the
+// highest hash of (node, shard). When a node comes or goes only its own share
+// moves.
+func wantedOwner(members []hook.Node, shard int) hook.ID {
+	var best hook.ID
+	var bestScore uint64
+	for _, m := range members {
+		if m.Draining {
+			continue
+		}
+		h := fnv.New64a()
+		var buf [9]byte
+		for i := range 8 {
+			buf[i] = byte(uint64(m.ID) >> (8 * i))
+		}
+		buf[8] = byte(shard)
+		_, _ = h.Write(buf[:])
+		// FNV alone leaves close inputs close; one more mix spreads them.
+		score := h.Sum64()
+		score = (score ^ (score >> 33)) * 0xff51afd7ed558ccd
+		score ^= score >> 33
+		if best == 0 || score > bestScore {
+			best, bestScore = m.ID, score
+		}
+	}
+	return best
+}

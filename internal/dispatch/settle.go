@@ -1,0 +1,185 @@
+package dispatch
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// result turns an answer into a verdict on the delivery, teaches the lane, and
+// settles both together.
+func (l *loop) result(now time.Time, f *flight) {
+	r, it := f.r, f.it
+	if r.dropped {
+		l.d.release(1) // the shard is another node's: it sends this one again
+		return
+	}
+	it.flying = false
+	v := f.dest.policy.Judge(f.delivery.Progress, f.delivery.DueAt, policy.Outcome{
+		Kind: f.kind, LaneClosed: f.tag.Closed,
+		Status: f.answer.Status, Reason: f.answer.Reason,
+		RetryAfter: f.answer.Header["Retry-After"], Date: f.answer.Header.Get("Date"),
+		ProxyConfigured: l.d.cfg.ProxyInUse, At: f.answered, U: l.rng.Float64(),
+	})
+	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
+		Class: v.Class, RTT: f.answer.Latency, Hold: v.Hold, RetryAfter: v.RetryAfter,
+	})
+	if f.tag.Probe {
+		r.soughtFresh = false
+	}
+
+	s := &store.Settle{
+		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts,
+		Delivery: settledDelivery(f, v), Attempt: l.attempt(now, f, v),
+	}
+	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
+	it.delivery = s.Delivery
+	if stays { // a failed probe: held, and ready for the next one
+		it.waiting = true
+		r.lane.Return(it.ref())
+	}
+	var save *store.LaneSave
+	if change.Save {
+		save = r.save()
+	}
+	l.d.cfg.Settler.Settle(s, save)
+	l.note(r, change, v)
+	if change.Refill || change.Opened {
+		l.touch(r)
+		return
+	}
+	// The lane wants no refill right now: only its own wake-up may pump it.
+	l.setWake(r, earliest(r.lane.Wake(now), l.nextLook(now, r)))
+}
+
+// note logs and acts on a change of the breaker.
+func (l *loop) note(r *resident, c lane.Change, v policy.Verdict) {
+	if c.Opened {
+		l.spill(r)
+		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
+	}
+	if c.Closed {
+		l.d.cfg.Log.Info("lane closed", "endpoint", hook.EndpointPrefix.Format(r.endpoint))
+	}
+}
+
+// settledDelivery is the delivery row as the verdict leaves it.
+func settledDelivery(f *flight, v policy.Verdict) hook.Delivery {
+	d := f.delivery
+	d.Attempts++
+	d.Progress = v.Progress
+	d.Last = hook.LastResult{Class: v.Class, Reason: v.Reason, Status: f.answer.Status, Latency: f.answer.Latency, At: f.answered}
+	switch {
+	case v.Unchanged && d.Restore != nil: // a manual send that failed
+		d.State, d.DueAt, d.Reason = d.Restore.State, d.Restore.DueAt, d.Restore.Reason
+	case v.Unchanged:
+	default:
+		d.State, d.Reason = v.State, v.End
+		if v.State == hook.Pending {
+			d.DueAt = v.DueAt
+		} else {
+			d.SettledAt = f.answered
+		}
+	}
+	if d.State == hook.Delivered && d.FirstDeliveredAt.IsZero() {
+		d.FirstDeliveredAt = f.answered
+	}
+	d.Restore = nil
+	return d
+}
+
+// attempt is the log row.
+func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt {
+	d := &f.delivery
+	a := &hook.Attempt{
+		ID: l.d.cfg.IDs.Next(now), TenantID: d.TenantID, DeliveryID: d.ID, EndpointID: d.EndpointID, EventID: d.EventID,
+		NodeID: l.d.cfg.Node.ID, Number: d.Attempts + 1, Run: d.Progress.Run,
+		Kind: f.kind, Class: v.Class, Reason: v.Reason, Charged: v.Charged,
+		Status: f.answer.Status, Latency: f.answer.Latency, StartedAt: f.started,
+		PolicyHash: f.dest.hash, RetryN: v.RetryN, Ceiling: v.Ceiling, U: v.U, Delay: v.Delay, DelaySource: v.Source,
+		Error: f.answer.Text, Excerpt: f.answer.Body,
+		Detail: hook.AttemptDetail{
+			URL: f.dest.url, RequestHeaders: f.dest.masked(f.header), ResponseHeaders: f.answer.Header,
+			Truncated: f.answer.Truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
+			RetryAfter: strings.Join(f.answer.Header["Retry-After"], ", "), RetryAfterCapped: v.RetryAfterCapped,
+			LaneState: f.laneState.String(), LaneLimit: f.laneLimit, LaneInFlight: f.laneInFlight,
+		},
+	}
+	if v.State == hook.Pending && !v.Unchanged {
+		a.NextDueAt = v.DueAt
+	}
+	return a
+}
+
+// masked is the request's header without anything secret: our signatures and
+// the endpoint's own values.
+func (t *destination) masked(h http.Header) map[string][]string {
+	if h == nil {
+		return nil
+	}
+	out := make(map[string][]string, len(h))
+	for name, values := range h {
+		if t.secretHeader(name) {
+			values = []string{"***"}
+		}
+		out[name] = values
+	}
+	return out
+}
+
+// settled gives slots back and forgets what has been settled.
+func (l *loop) settled(now time.Time, settles []*store.Settle) {
+	released := 0
+	for _, s := range settles {
+		if s.Attempt != nil {
+			released++
+			if l.shards[s.Shard] == s.Epoch && l.unsettled[s.Shard] > 0 {
+				l.unsettled[s.Shard]--
+			}
+		}
+		l.acknowledge(now, s)
+	}
+	l.d.release(released)
+	for shard := range l.leaving {
+		l.handOverIfDrained(shard)
+	}
+}
+
+func (l *loop) acknowledge(now time.Time, s *store.Settle) {
+	if s.Outcome == store.SettleFenced {
+		l.fencedOff(store.Held{Shard: s.Shard, Epoch: s.Epoch})
+		return
+	}
+	r, ok := l.residents[s.Delivery.EndpointID]
+	if !ok || r.epoch != s.Epoch {
+		return
+	}
+	if !r.lane.Resting(now) {
+		l.touch(r)
+	}
+	it, ok := r.items[s.Delivery.ID]
+	if !ok || it.flying {
+		return
+	}
+	if s.Outcome == store.SettleGone {
+		// The row moved on without us (cancelled, or pruned): look again.
+		if it.waiting {
+			r.lane.Forget(s.Delivery.ID)
+		}
+		l.forget(r, s.Delivery.ID)
+		r.noteDue(now)
+		return
+	}
+	if it.waiting {
+		return
+	}
+	l.forget(r, s.Delivery.ID)
+	if s.Delivery.State == hook.Pending {
+		r.noteDue(s.Delivery.DueAt)
+	}
+}

@@ -1,0 +1,80 @@
+package dispatch
+
+import (
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// acquire makes the loop responsible for a shard in a new epoch.
+func (l *loop) acquire(h store.Held) {
+	l.dropShard(h.Shard) // of an earlier epoch
+	l.shards[h.Shard] = h.Epoch
+}
+
+// foundWork brings lanes with pending deliveries into memory.
+func (l *loop) foundWork(found []store.PendingEndpoint) {
+	for _, p := range found {
+		if _, owned := l.shards[hook.ShardOf(p.ID)]; !owned {
+			continue
+		}
+		r := l.resident(p.ID, 0)
+		r.noteDue(p.Due)
+		l.touch(r)
+	}
+}
+
+// release stops sending for a shard and calls drained when all its attempts
+// are settled. Until then the shard stays this node's.
+func (l *loop) release(h store.Held, drained func()) {
+	if l.shards[h.Shard] != h.Epoch {
+		drained()
+		return
+	}
+	l.leaving[h.Shard] = drained
+	l.handOverIfDrained(h.Shard)
+}
+
+func (l *loop) handOverIfDrained(shard int) {
+	drained := l.leaving[shard]
+	if drained == nil || l.unsettled[shard] > 0 {
+		return
+	}
+	l.dropShard(shard)
+	drained()
+}
+
+// lose drops a shard that another node owns by now.
+func (l *loop) lose(h store.Held) {
+	if l.shards[h.Shard] == h.Epoch {
+		l.dropShard(h.Shard)
+	}
+}
+
+// fencedOff is lose, found out by a settle that was refused.
+func (l *loop) fencedOff(h store.Held) {
+	if l.shards[h.Shard] != h.Epoch {
+		return
+	}
+	l.dropShard(h.Shard)
+	l.d.owner.lost(h)
+}
+
+func (l *loop) dropShard(shard int) {
+	if _, had := l.shards[shard]; had {
+		for _, r := range l.residents {
+			if r.shard == shard {
+				l.drop(r)
+			}
+		}
+	}
+	delete(l.shards, shard)
+	delete(l.unsettled, shard)
+	delete(l.leaving, shard)
+}
+
+// touchAll pumps every lane: something that held all of them has ended.
+func (l *loop) touchAll() {
+	for _, r := range l.residents {
+		l.touch(r)
+	}
+}

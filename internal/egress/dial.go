@@ -1,0 +1,202 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Resolver looks up the addresses of a name; *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+const (
+	// maxDials bounds the addresses tried for one attempt: whoever owns a name
+	// must not make us knock on a thousand doors.
+	maxDials = 8
+	// minDial is the least time one address gets when several share what is
+	// left of the connect budget.
+	minDial = 2 * time.Second
+)
+
+// dialer opens connections to judged addresses only. Names are resolved here
+// and not by the standard dialer, so that all answers can be judged before the
+// first of them is used.
+type dialer struct {
+	guard    *guard
+	resolver Resolver
+	tcp      net.Dialer
+}
+
+func newDialer(g *guard, r Resolver) *dialer {
+	return &dialer{
+		guard:    g,
+		resolver: r,
+		tcp: net.Dialer{
+			Control: g.control, // never set ControlContext too: it would win
+			// The deadlines of conn find dead peers sooner than probes do.
+			KeepAlive: -1,
+		},
+	}
+}
+
+// dial has the form of http.Transport.DialContext. ctx carries the attempt but
+// not its end, because the transport detaches dialling from the request; the
+// attempt's own budget ends the dial.
+func (d *dialer) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	a := attemptFrom(ctx)
+	if a == nil {
+		return nil, &BlockedError{Rule: "dial outside of an attempt"}
+	}
+	limit := earlier(time.Now().Add(a.connect), a.deadline)
+	ctx, cancel := context.WithDeadline(ctx, limit)
+	defer cancel()
+
+	targets, err := d.targets(ctx, a, address)
+	if err != nil {
+		return nil, err
+	}
+	a.enter(stageConnecting)
+	start := time.Now()
+	tcp, err := d.connect(ctx, targets)
+	a.tcp.Store(int64(time.Since(start)))
+	if err != nil {
+		return nil, err
+	}
+	a.enter(stageDialled)
+	c := newConn(tcp)
+	c.arm(limit) // TLS shares the connect budget; the attempt arms it anew
+	return c, nil
+}
+
+// targets returns the judged addresses of a host. One forbidden answer refuses
+// them all: mixing a public with a private address is how a name is made to
+// pass a check and then lead inside.
+func (d *dialer) targets(ctx context.Context, a *attempt, address string) ([]netip.AddrPort, error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &BlockedError{Rule: "unreadable address"}
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, &BlockedError{Rule: "unreadable port"}
+	}
+	addrs, err := d.lookup(ctx, a, host)
+	if err != nil {
+		return nil, err
+	}
+	targets := make([]netip.AddrPort, len(addrs))
+	for i, addr := range addrs {
+		targets[i] = netip.AddrPortFrom(addr.Unmap(), uint16(port))
+		if err := d.guard.judge(targets[i]); err != nil {
+			return nil, err
+		}
+	}
+	return targets, nil
+}
+
+// lookup returns at least one address or an error that says whether the name
+// has none or could not be asked for.
+func (d *dialer) lookup(ctx context.Context, a *attempt, host string) ([]netip.Addr, error) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{addr}, nil
+	}
+	a.enter(stageResolving)
+	start := time.Now()
+	addrs, err := d.resolver.LookupNetIP(ctx, "ip", host)
+	a.dns.Store(int64(time.Since(start)))
+	var noAddress *net.AddrError
+	switch dnsErr := (*net.DNSError)(nil); {
+	case errors.As(err, &dnsErr) && dnsErr.IsNotFound, errors.As(err, &noAddress):
+		return nil, &reasonError{hook.DNSNXDomain, fmt.Errorf("look up host: %w", err)}
+	case err != nil && isLocalFault(err):
+		return nil, &reasonError{hook.LocalError, fmt.Errorf("look up host: %w", err)}
+	case err != nil:
+		return nil, &reasonError{hook.DNSError, fmt.Errorf("look up host: %w", err)}
+	case len(addrs) == 0:
+		return nil, &reasonError{hook.DNSNXDomain, errors.New("look up host: no addresses")}
+	}
+	return addrs, nil
+}
+
+// connect tries the addresses one after the other, in the resolver's order of
+// preference, and shares the time that is left between them.
+func (d *dialer) connect(ctx context.Context, targets []netip.AddrPort) (net.Conn, error) {
+	targets = targets[:min(len(targets), maxDials)]
+	var best error
+	for i, target := range targets {
+		c, err := d.connectOne(ctx, target, len(targets)-i)
+		if err == nil {
+			return c, nil
+		}
+		// The first error says most, unless it only says that this machine has
+		// no route for one family of addresses.
+		if best == nil || ReasonOf(best) == hook.Unreachable {
+			best = err
+		}
+		if ctx.Err() != nil || ReasonOf(err) == hook.LocalError {
+			break
+		}
+	}
+	return nil, best
+}
+
+func (d *dialer) connectOne(ctx context.Context, target netip.AddrPort, left int) (net.Conn, error) {
+	if limit, ok := ctx.Deadline(); ok && left > 1 {
+		share := max(time.Until(limit)/time.Duration(left), minDial)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, share) // the earlier deadline wins
+		defer cancel()
+	}
+	network := "tcp4"
+	if target.Addr().Is6() {
+		network = "tcp6"
+	}
+	c, err := d.tcp.DialContext(ctx, network, target.String())
+	if isTimeout(err) {
+		return nil, &reasonError{hook.ConnectTimeout, fmt.Errorf("connect: %w", err)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return c, nil
+}
+
+// proxyDialer connects to the operator's proxy, which is then the guard:
+// addresses cannot be judged here because the proxy resolves the names.
+type proxyDialer struct{ tcp net.Dialer }
+
+func (d *proxyDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	a := attemptFrom(ctx)
+	if a == nil {
+		return nil, &BlockedError{Rule: "dial outside of an attempt"}
+	}
+	limit := earlier(time.Now().Add(a.connect), a.deadline)
+	ctx, cancel := context.WithDeadline(ctx, limit)
+	defer cancel()
+	a.enter(stageConnecting)
+	start := time.Now()
+	tcp, err := d.tcp.DialContext(ctx, network, address)
+	a.tcp.Store(int64(time.Since(start)))
+	if err != nil {
+		return nil, &reasonError{hook.LocalError, fmt.Errorf("connect to proxy: %w", err)}
+	}
+	a.enter(stageDialled)
+	c := newConn(tcp)
+	c.arm(limit)
+	return c, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,80 @@
+package egress
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// follow sends the request and, where the request allows it, goes where the
+// answers point. Each hop passes the same rules as the first one; an answer
+// that cannot be followed is the result.
+func (h *hop) follow() Result {
+	u, err := h.client.parseURL(h.req.URL)
+	if err != nil {
+		return failed(&reasonError{hook.BlockedAddress, err})
+	}
+	h.url = u
+	for hops := 0; ; hops++ {
+		res := h.try()
+		if !h.req.FollowRedirects || hops >= h.req.MaxHops {
+			return res
+		}
+		next, err := h.next(&res)
+		if err != nil {
+			return failed(&reasonError{hook.BlockedAddress, err})
+		}
+		if next == nil {
+			return res
+		}
+		if !strings.EqualFold(next.Host, h.url.Host) {
+			h.drop(h.req.DropOnHostChange)
+		}
+		h.url = next
+	}
+}
+
+// next returns where an answer points, nil when it is not to be followed, and
+// an error when it leads where no delivery may go.
+func (h *hop) next(res *Result) (*url.URL, error) {
+	target, ok := h.location(res)
+	if !ok {
+		return nil, nil
+	}
+	next, err := h.client.parseURL(target.String())
+	var urlErr *URLError
+	if errors.As(err, &urlErr) && urlErr.Blocked {
+		return nil, err
+	}
+	return next, nil // nil for what is not a URL of ours at all
+}
+
+// location reads the answer's target. Only 307 and 308 repeat the method and
+// the body, and what was sent over TLS stays on TLS.
+func (h *hop) location(res *Result) (*url.URL, bool) {
+	if res.Status != http.StatusTemporaryRedirect && res.Status != http.StatusPermanentRedirect {
+		return nil, false
+	}
+	given, err := url.Parse(res.Header.Get("Location"))
+	if err != nil || *given == (url.URL{}) {
+		return nil, false
+	}
+	target := h.url.ResolveReference(given)
+	target.Fragment, target.RawFragment = "", "" // never sent
+	return target, h.url.Scheme == "http" || target.Scheme == "https"
+}
+
+// drop removes headers for this and all later hops: coming back to the first
+// host does not bring them back. It works on a copy because the transport may
+// still be writing the last request when its answer came early.
+func (h *hop) drop(names []string) {
+	h.header = maps.Clone(h.header)
+	maps.DeleteFunc(h.header, func(name string, _ []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+	})
+}

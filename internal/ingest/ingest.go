@@ -1,0 +1,239 @@
+// Package ingest takes events in: it checks a submission, matches it against
+// the tenant's endpoints, draws ids, and answers once the event and all its
+// deliveries are durable.
+//
+// It knows nothing of HTTP and sends nothing: the API decodes requests, the
+// dispatcher delivers what has been committed.
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Store is what ingest reads.
+type Store interface {
+	store.Tenants
+	EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error)
+}
+
+// Writer makes accepts durable; store.Writer is one.
+type Writer interface {
+	Accept(ctx context.Context, accepts ...*store.Accept) error
+}
+
+// Config configures an Ingest. Zero fields mean the defaults given.
+type Config struct {
+	Store  Store
+	Writer Writer
+	IDs    *hook.IDSource
+	Log    *slog.Logger
+
+	ServerPolicy   []byte        // the server's policy level, JSON
+	MaxPayload     int64         // bytes; 1 MiB
+	MaxFanout      int           // deliveries per event; 10000
+	IdempotencyTTL time.Duration // 24h
+
+	// Quotas of a tenant that has no limits of its own; 0: off.
+	TenantRate            float64 // events per second
+	TenantMaxPending      int64
+	TenantMaxPendingBytes int64
+
+	// DiskFree returns the bytes left for the store; nil: not watched.
+	DiskFree    func() (int64, error)
+	DiskReserve int64
+}
+
+// Ingest accepts events. It is safe for concurrent use.
+type Ingest struct {
+	cfg     Config
+	catalog *catalog
+	quota   *quota
+}
+
+// maxDelay is how far ahead an event may be scheduled.
+const maxDelay = 30 * 24 * time.Hour
+
+// New checks cfg, fills in defaults, and starts nothing.
+func New(cfg Config) (*Ingest, error) {
+	if cfg.Store == nil || cfg.Writer == nil || cfg.IDs == nil || cfg.Log == nil {
+		return nil, errors.New("ingest: Store, Writer, IDs and Log are required")
+	}
+	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, 1<<20)
+	cfg.MaxFanout = cmp.Or(cfg.MaxFanout, 10000)
+	cfg.IdempotencyTTL = cmp.Or(cfg.IdempotencyTTL, 24*time.Hour)
+	return &Ingest{cfg: cfg, catalog: newCatalog(cfg), quota: newQuota(cfg)}, nil
+}
+
+// Run watches quotas and the disk until ctx ends.
+func (in *Ingest) Run(ctx context.Context) error { return in.quota.run(ctx) }
+
+// Forget makes the next event of a tenant match against its endpoints as they
+// are then. A cache that is stale all the same does no harm: the commit refuses
+// what was matched against an older configuration.
+func (in *Ingest) Forget(tenant hook.ID) { in.catalog.forget(tenant) }
+
+// Accept makes one submission durable.
+func (in *Ingest) Accept(ctx context.Context, tenant hook.ID, s *hook.Submission) (hook.Receipt, error) {
+	r := in.accept(ctx, tenant, []*hook.Submission{s})
+	return r[0].Receipt, r[0].Err
+}
+
+// AcceptBatch makes submissions durable, each for itself: one that is refused
+// does not touch the others. Results are in the order of the submissions.
+func (in *Ingest) AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.Submission) []hook.Result {
+	ptrs := make([]*hook.Submission, len(subs))
+	for i := range subs {
+		ptrs[i] = &subs[i]
+	}
+	return in.accept(ctx, tenant, ptrs)
+}
+
+// staleTries bounds how often an event is matched again because the tenant's
+// endpoints changed while it was on its way.
+const staleTries = 5
+
+// accept runs submissions until each is stored or refused.
+func (in *Ingest) accept(ctx context.Context, tenant hook.ID, subs []*hook.Submission) []hook.Result {
+	results := make([]hook.Result, len(subs))
+	todo := make([]int, len(subs))
+	for i := range todo {
+		todo[i] = i
+	}
+	for try := 0; len(todo) > 0; try++ {
+		if try == staleTries {
+			refuse(results, todo, fmt.Errorf("%w: endpoints keep changing", hook.ErrStoreUnavailable))
+			break
+		}
+		view, err := in.catalog.of(ctx, tenant)
+		if err != nil {
+			refuse(results, todo, err)
+			break
+		}
+		todo = in.submit(ctx, view, subs, todo, results)
+		if len(todo) > 0 {
+			in.catalog.forget(tenant)
+		}
+	}
+	return results
+}
+
+func refuse(results []hook.Result, which []int, err error) {
+	for _, i := range which {
+		results[i] = hook.Result{Err: err}
+	}
+}
+
+// submit prepares and commits the submissions in todo. It returns those that
+// were matched against a configuration that has moved on.
+func (in *Ingest) submit(ctx context.Context, view *view, subs []*hook.Submission, todo []int, results []hook.Result) []int {
+	now := time.Now().Truncate(time.Microsecond)
+	accepts := make([]*store.Accept, 0, len(todo))
+	index := make([]int, 0, len(todo))
+	for _, i := range todo {
+		a, err := in.prepare(view, subs[i], now)
+		if err != nil {
+			results[i] = hook.Result{Err: err}
+			continue
+		}
+		accepts, index = append(accepts, a), append(index, i)
+	}
+	if len(accepts) == 0 {
+		return nil
+	}
+	if err := in.cfg.Writer.Accept(ctx, accepts...); err != nil {
+		// Some of a large batch may be stored. Without a complete answer none is
+		// promised; repeating them under their keys is safe.
+		refuse(results, index, err)
+		return nil
+	}
+	var stale []int
+	for k, a := range accepts {
+		if a.Outcome == store.AcceptStale {
+			stale = append(stale, index[k])
+			continue
+		}
+		results[index[k]] = answer(a)
+	}
+	return stale
+}
+
+func answer(a *store.Accept) hook.Result {
+	switch a.Outcome {
+	case store.AcceptStored:
+		return hook.Result{Receipt: hook.Receipt{EventID: a.Event.ID, Deliveries: len(a.Deliveries)}}
+	case store.AcceptReplayed:
+		return hook.Result{Receipt: hook.Receipt{EventID: a.EventID, Deliveries: a.Count, Replayed: true}}
+	case store.AcceptConflict:
+		return hook.Result{Err: hook.ErrKeyReused}
+	default:
+		return hook.Result{Err: fmt.Errorf("%w: commit without outcome", hook.ErrStoreUnavailable)}
+	}
+}
+
+// prepare checks a submission and makes its rows.
+func (in *Ingest) prepare(view *view, s *hook.Submission, now time.Time) (*store.Accept, error) {
+	if err := in.check(s, now); err != nil {
+		return nil, err
+	}
+	matches, err := view.match(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(matches) > in.cfg.MaxFanout {
+		return nil, fmt.Errorf("%w: %d match, at most %d are allowed", hook.ErrFanoutTooBig, len(matches), in.cfg.MaxFanout)
+	}
+	if err := in.quota.admit(view, len(matches), len(s.Payload), now); err != nil {
+		return nil, err
+	}
+	a := &store.Accept{
+		Event: hook.Event{
+			ID: in.cfg.IDs.Next(now), TenantID: view.tenant.ID, Type: s.Type, CreatedAt: now,
+			ContentType: cmp.Or(s.ContentType, "application/json"), Payload: s.Payload,
+		},
+		Deliveries: make([]hook.Delivery, len(matches)),
+		ConfigRev:  view.rev,
+	}
+	if s.Key != "" {
+		a.Key, a.KeyHash, a.KeyExpires = s.Key, s.ContentHash, now.Add(in.cfg.IdempotencyTTL)
+	}
+	for i, t := range matches {
+		due := t.policy.FirstDue(now, s.DeliverAt, s.Delay).Truncate(time.Microsecond)
+		a.Deliveries[i] = hook.Delivery{
+			ID: in.cfg.IDs.Next(now), TenantID: view.tenant.ID, EventID: a.Event.ID, EndpointID: t.id,
+			DueAt: due, Size: len(s.Payload), Progress: hook.Progress{Run: 1, RunDueAt: due},
+		}
+	}
+	return a, nil
+}
+
+// check validates what the API could not have let through by its shape alone,
+// so that nothing reaches the store that it would refuse.
+func (in *Ingest) check(s *hook.Submission, now time.Time) error {
+	var fields []hook.FieldError
+	code := "validation_failed"
+	if err := hook.CheckType(s.Type); err != nil {
+		code = "type_invalid"
+		fields = append(fields, hook.FieldError{Path: "type", Message: err.Error()})
+	}
+	if s.DeliverAt.After(now.Add(maxDelay)) {
+		fields = append(fields, hook.FieldError{Path: "deliver_at", Message: "must be at most 30 days ahead"})
+	}
+	if s.Delay < 0 || s.Delay > maxDelay {
+		fields = append(fields, hook.FieldError{Path: "delay", Message: "must be between 0s and 720h"})
+	}
+	if len(fields) > 0 {
+		return &hook.Invalid{Code: code, Fields: fields}
+	}
+	if int64(len(s.Payload)) > in.cfg.MaxPayload {
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", hook.ErrTooLarge, len(s.Payload), in.cfg.MaxPayload)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// quotaEvery is how often usage and the disk are measured. Between two
+// measurements this node's own accepts are counted on top.
+const quotaEvery = time.Second
+
+// quota refuses events before the disk is full or one tenant fills it.
+type quota struct {
+	cfg Config
+	log *slog.Logger
+
+	diskLow atomic.Bool
+
+	mu    sync.Mutex
+	used  map[hook.ID]store.Usage
+	since map[hook.ID]store.Usage // accepted here since used was measured
+	rates map[hook.ID]*rate.Limiter
+}
+
+func newQuota(cfg Config) *quota {
+	return &quota{
+		cfg: cfg, log: cfg.Log,
+		used: make(map[hook.ID]store.Usage), since: make(map[hook.ID]store.Usage), rates: make(map[hook.ID]*rate.Limiter),
+	}
+}
+
+// run measures until ctx ends.
+func (q *quota) run(ctx context.Context) error {
+	tick := time.NewTicker(quotaEvery)
+	defer tick.Stop()
+	for {
+		q.measure(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (q *quota) measure(ctx context.Context) {
+	if q.cfg.DiskFree != nil {
+		free, err := q.cfg.DiskFree()
+		if err != nil {
+			q.log.Warn("free disk space could not be read", "error", err)
+		} else if low := free < q.cfg.DiskReserve; low != q.diskLow.Swap(low) {
+			q.log.Warn("disk reserve", "reached", low, "free_bytes", free, "reserve_bytes", q.cfg.DiskReserve)
+		}
+	}
+	used, err := q.cfg.Store.Usage(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.log.Warn("usage of tenants could not be read", "error", err)
+		}
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used = used
+	clear(q.since)
+}
+
+// admit counts an event against its tenant's quotas, or refuses it.
+func (q *quota) admit(v *view, deliveries, size int, now time.Time) error {
+	if q.diskLow.Load() {
+		return fmt.Errorf("%w: less than the disk reserve is left", hook.ErrStoreFull)
+	}
+	id := v.tenant.ID
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.limiter(v).AllowN(now, 1) {
+		return hook.ErrRateLimited
+	}
+	used, since := q.used[id], q.since[id]
+	add := store.Usage{Pending: int64(deliveries), Bytes: int64(deliveries) * int64(size)}
+	if limit := cmp.Or(v.tenant.Limits.MaxPending, q.cfg.TenantMaxPending); limit > 0 && used.Pending+since.Pending+add.Pending > limit {
+		return fmt.Errorf("%w: at most %d deliveries may be pending", hook.ErrBacklogFull, limit)
+	}
+	if limit := q.cfg.TenantMaxPendingBytes; limit > 0 && used.Bytes+since.Bytes+add.Bytes > limit {
+		return fmt.Errorf("%w: at most %d bytes may be pending", hook.ErrBacklogFull, limit)
+	}
+	q.since[id] = store.Usage{Pending: since.Pending + add.Pending, Bytes: since.Bytes + add.Bytes}
+	return nil
+}
+
+// limiter returns the tenant's rate limiter, following changes of its limit.
+func (q *quota) limiter(v *view) *rate.Limiter {
+	limit := rate.Limit(cmp.Or(v.tenant.Limits.EventsPerSecond, q.cfg.TenantRate))
+	if limit <= 0 {
+		limit = rate.Inf
+	}
+	l := q.rates[v.tenant.ID]
+	if l == nil || l.Limit() != limit {
+		l = rate.NewLimiter(limit, max(1, int(min(limit, 1e6))))
+		q.rates[v.tenant.ID] = l
+	}
+	return l
+}

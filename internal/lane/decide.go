@@ -1,0 +1,155 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Decision is the answer to "may I send now?".
+type Decision struct {
+	Send bool
+	Ref  Ref
+	Kind hook.AttemptKind
+	Tag  Tag
+	// Empty is set when a request could start but the lane has no delivery in
+	// memory; for an open lane that means a probe is due.
+	Empty bool
+	// Starved is set when only the dispatcher's free slots were missing.
+	Starved bool
+}
+
+// Next decides whether a request may start now. free is how many slots the
+// dispatcher has left for all lanes; a lane gets another one only while it uses
+// fewer than are left, so one slow destination can never take them all.
+func (l *Lane) Next(now time.Time, free int) Decision {
+	if l.paused || now.Before(l.hold) || l.state == HalfOpen {
+		return Decision{}
+	}
+	if l.state == Open {
+		return l.nextProbe(now, free)
+	}
+	l.unblock(now)
+	switch {
+	case float64(l.inFlight+1) > max(1, l.limit):
+		return Decision{}
+	case l.Queued() == 0:
+		return Decision{Empty: true}
+	case l.inFlight >= free:
+		return Decision{Starved: true}
+	}
+	r := l.pick()
+	l.inFlight++
+	return Decision{
+		Send: true, Ref: r, Kind: r.kind(),
+		Tag: Tag{Gen: l.gen, Closed: true, First: r.Charged == 0 && !r.Manual},
+	}
+}
+
+func (l *Lane) nextProbe(now time.Time, free int) Decision {
+	if now.Before(l.probeAt) {
+		return Decision{}
+	}
+	if l.Queued() == 0 {
+		return Decision{Empty: true}
+	}
+	if l.inFlight >= free {
+		return Decision{Starved: true}
+	}
+	r := l.pickProbe()
+	l.state = HalfOpen
+	l.inFlight++
+	kind := hook.Probe
+	if r.Manual {
+		kind = hook.Manual
+	}
+	return Decision{Send: true, Ref: r, Kind: kind, Tag: Tag{Gen: l.gen, Probe: true}}
+}
+
+// pick takes the head of the live queue, and of the backlog every tenth time,
+// so that neither starves.
+func (l *Lane) pick() Ref {
+	switch {
+	case l.back.len() == 0:
+		return l.live.popFront()
+	case l.live.len() == 0:
+		return l.back.popFront()
+	}
+	l.turn++
+	if l.turn >= backEvery {
+		l.turn = 0
+		return l.back.popFront()
+	}
+	return l.live.popFront()
+}
+
+// HasFresh reports whether a delivery that never failed waits in memory. A
+// probe should carry one: an event that fails by itself says nothing about the
+// endpoint.
+func (l *Lane) HasFresh() bool {
+	for _, q := range []*queue{&l.live, &l.back} {
+		for i := range q.len() {
+			if r := q.at(i); r.Fails == 0 || r.Manual {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pickProbe takes what a person asked for, else the delivery with the fewest
+// failures, and among those the newest.
+func (l *Lane) pickProbe() Ref {
+	var from *queue
+	var index int
+	var best Ref
+	for _, q := range []*queue{&l.live, &l.back} {
+		for i := range q.len() {
+			r := *q.at(i)
+			if from == nil || betterProbe(r, best) {
+				from, index, best = q, i, r
+			}
+		}
+	}
+	return from.remove(index)
+}
+
+func betterProbe(a, b Ref) bool {
+	if a.Manual != b.Manual {
+		return a.Manual
+	}
+	if a.Fails != b.Fails {
+		return a.Fails < b.Fails
+	}
+	return a.FirstDue.After(b.FirstDue)
+}
+
+// Wake returns when Next should be asked again without any other input; zero
+// when only an input can change the answer.
+func (l *Lane) Wake(now time.Time) time.Time {
+	if l.paused || l.state == HalfOpen {
+		return time.Time{}
+	}
+	at := l.hold
+	switch {
+	case l.state == Open && l.probeAt.After(at):
+		at = l.probeAt
+	case l.state == Closed && l.retryAt.After(at):
+		at = l.retryAt
+	}
+	if !at.After(now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// ProbeDue reports whether an open lane may send its next probe now.
+func (l *Lane) ProbeDue(now time.Time) bool {
+	return l.state == Open && !l.paused && !now.Before(l.hold) && !now.Before(l.probeAt)
+}
+
+// Resting reports whether the lane waits a moment after a failure of the
+// destination; it is then refilled by its wake-up or by another answer.
+func (l *Lane) Resting(now time.Time) bool {
+	return l.state == Closed && now.Before(l.retryAt)
+}

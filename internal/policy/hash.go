@@ -1,0 +1,140 @@
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Canonical returns the form of the policy that is hashed and stored: every
+// value, keys sorted, durations as whole milliseconds, no white space, without
+// the preset's name. Equal policies have equal canonical forms.
+func (p *Policy) Canonical() ([]byte, error) {
+	return encode(flatten(*p).tree(func(d time.Duration) any { return d.Milliseconds() }))
+}
+
+// HashOf returns the hash of a policy's canonical form.
+func HashOf(canonical []byte) hook.PolicyHash {
+	sum := sha256.Sum256(canonical)
+	return hook.PolicyHash(sum[:8])
+}
+
+// MarshalJSON writes the whole policy as a person would: the shape that levels
+// have, durations as text. Resolving it gives the same policy again.
+func (p Policy) MarshalJSON() ([]byte, error) {
+	tree := flatten(p).tree(func(d time.Duration) any { return FormatDuration(d) })
+	if p.Preset != "" {
+		tree["preset"] = p.Preset
+	}
+	return encode(tree)
+}
+
+func encode(tree map[string]any) ([]byte, error) {
+	out, err := json.Marshal(tree) // sorts keys
+	if err != nil {
+		return nil, fmt.Errorf("encode policy: %w", err)
+	}
+	return out, nil
+}
+
+// tree nests the settings as the document has them. The classify maps are there
+// also when they are empty.
+func (s settings) tree(duration func(time.Duration) any) map[string]any {
+	root := map[string]any{}
+	for _, object := range entryObjects {
+		nest(root, object)
+	}
+	for path, value := range s {
+		switch v := value.(type) {
+		case time.Duration:
+			value = duration(v)
+		case []time.Duration:
+			list := make([]any, len(v))
+			for i, d := range v {
+				list[i] = duration(d)
+			}
+			value = list
+		}
+		nest(root, parent(path))[lastName(path)] = value
+	}
+	return root
+}
+
+// nest returns the object at path, made when it is missing.
+func nest(root map[string]any, path string) map[string]any {
+	if path == "" {
+		return root
+	}
+	object := root
+	for name := range strings.SplitSeq(path, ".") {
+		next, ok := object[name].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			object[name] = next
+		}
+		object = next
+	}
+	return object
+}
+
+// Restore reads a policy back from its canonical form, for explaining waits
+// that an older policy decided. It has no preset name.
+func Restore(canonical []byte) (Policy, error) {
+	ps := newProblems("policy")
+	s := settings{}
+	w := walker{problems: ps}
+	w.leaf = func(path string, r rule, raw json.RawMessage) {
+		value, err := readStored(r, raw)
+		if err != nil {
+			ps.add(path, err.Error())
+			return
+		}
+		s[path] = value
+	}
+	w.document(canonical)
+	if err := ps.err(); err != nil {
+		return Policy{}, fmt.Errorf("restore policy: %w", err)
+	}
+	return s.assemble(), nil
+}
+
+// readStored reads one value of the canonical form. Bounds are not judged
+// again: they may have become narrower since.
+func readStored(r rule, raw json.RawMessage) (any, error) {
+	switch r.(type) {
+	case wholeRule:
+		return decode[int](raw)
+	case numberRule:
+		return decode[float64](raw)
+	case flag:
+		return decode[bool](raw)
+	case durationRule:
+		ms, err := decode[int64](raw)
+		return time.Duration(ms) * time.Millisecond, err
+	case delays:
+		list, err := decode[[]int64](raw)
+		out := make([]time.Duration, len(list))
+		for i, ms := range list {
+			out[i] = time.Duration(ms) * time.Millisecond
+		}
+		return out, err
+	default:
+		return decode[string](raw)
+	}
+}
+
+var errStored = errors.New("is not as it was written")
+
+func decode[T any](raw json.RawMessage) (T, error) {
+	var v T
+	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, &v) != nil {
+		return v, errStored
+	}
+	return v, nil
+}

@@ -1,0 +1,113 @@
+// Package retention removes what is past its age, a little at a time: events
+// with their deliveries and attempts, dead letters alike. What is pending never
+// leaves.
+//
+// It only sets the pace. What exactly may go, and how, is the store's business.
+package retention
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Config configures a Janitor. Zero fields mean the defaults given.
+type Config struct {
+	Store store.Maintenance
+	IDs   *hook.IDSource
+	Log   *slog.Logger
+	Age   time.Duration // 30 days
+	Every time.Duration // time between runs; 10 minutes
+	Pause time.Duration // rest between two steps of a run; 50ms
+	Step  int           // events per step; 250
+}
+
+// deadGrace is how long a dead letter stays at least, whatever its age: a
+// person must have had a chance to see it.
+const deadGrace = 48 * time.Hour
+
+// Janitor runs retention.
+type Janitor struct{ cfg Config }
+
+// New checks cfg, fills in defaults, and starts nothing.
+func New(cfg Config) (*Janitor, error) {
+	if cfg.Store == nil || cfg.IDs == nil || cfg.Log == nil {
+		return nil, errors.New("retention: Store, IDs and Log are required")
+	}
+	cfg.Age = cmp.Or(cfg.Age, 30*24*time.Hour)
+	cfg.Every = cmp.Or(cfg.Every, 10*time.Minute)
+	cfg.Pause = cmp.Or(cfg.Pause, 50*time.Millisecond)
+	cfg.Step = cmp.Or(cfg.Step, 250)
+	return &Janitor{cfg: cfg}, nil
+}
+
+// Run works until ctx ends. An error of one run is logged and the next run
+// tries again: nothing is lost by being late.
+func (j *Janitor) Run(ctx context.Context) error {
+	tick := time.NewTicker(j.cfg.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := j.once(ctx); err != nil && ctx.Err() == nil {
+			j.cfg.Log.Warn("retention run failed; the next one goes on", "error", err)
+		}
+	}
+}
+
+// once removes everything that is past its age.
+func (j *Janitor) once(ctx context.Context) error {
+	now := time.Now()
+	if err := j.cfg.Store.Prepare(ctx, now); err != nil {
+		return fmt.Errorf("prepare store: %w", err)
+	}
+	var sum store.Pruned
+	for {
+		got, err := j.cfg.Store.Prune(ctx, store.PruneStep{
+			Now: now, Before: now.Add(-j.cfg.Age), DeadAfter: now.Add(-deadGrace), Limit: j.cfg.Step,
+		})
+		if err != nil {
+			return errors.Join(fmt.Errorf("prune: %w", err), j.record(ctx, sum, now))
+		}
+		sum.Events += got.Events
+		sum.Deliveries += got.Deliveries
+		sum.Attempts += got.Attempts
+		sum.Keys += got.Keys
+		if got.Done {
+			return j.record(ctx, sum, now)
+		}
+		select {
+		case <-ctx.Done():
+			return j.record(context.WithoutCancel(ctx), sum, now)
+		case <-time.After(j.cfg.Pause):
+		}
+	}
+}
+
+// record writes what a run removed into the audit log: removal is never silent.
+func (j *Janitor) record(ctx context.Context, sum store.Pruned, now time.Time) error {
+	if sum.Events+sum.Deliveries+sum.Attempts == 0 {
+		return nil
+	}
+	diff, err := json.Marshal(map[string]int64{"events": sum.Events, "deliveries": sum.Deliveries, "attempts": sum.Attempts})
+	if err != nil {
+		return fmt.Errorf("encode audit record: %w", err)
+	}
+	err = j.cfg.Store.WriteAudit(ctx, hook.Audit{
+		ID: j.cfg.IDs.Next(now), Actor: "retention", Action: "retention.prune", Subject: "events", Diff: diff, At: now,
+	})
+	if err != nil {
+		return fmt.Errorf("write audit record: %w", err)
+	}
+	return nil
+}

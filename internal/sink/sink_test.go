@@ -1,0 +1,477 @@
+package sink_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwaterhq/breakwater/internal/sink"
+)
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+func newSink(t *testing.T, b sink.Behaviour) *sink.Sink {
+	t.Helper()
+	s, err := sink.New(sink.Config{Initial: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// post hands one request to the sink without a network.
+func post(s http.Handler, path, id string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"a":1}`))
+	if id != "" {
+		r.Header.Set("webhook-id", id)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func control(t *testing.T, s http.Handler, path, body string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/_sink"+path, strings.NewReader(body)))
+	if w.Code != http.StatusOK {
+		t.Fatalf("control %s %s: %d %s", path, body, w.Code, w.Body)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		behaviour sink.Behaviour
+		at        []time.Duration
+		want      []int
+	}{
+		"healthy":     {sink.Behaviour{}, []time.Duration{0}, []int{200}},
+		"fail":        {sink.Behaviour{Fail: 500}, []time.Duration{0, time.Hour}, []int{500, 500}},
+		"fail for":    {sink.Behaviour{Fail: 503, FailFor: 5 * time.Second}, []time.Duration{0, 4 * time.Second, 5 * time.Second}, []int{503, 503, 200}},
+		"after":       {sink.Behaviour{Fail: 503, After: time.Second, FailFor: time.Second}, []time.Duration{0, time.Second, 2 * time.Second}, []int{200, 503, 200}},
+		"flap":        {sink.Behaviour{Flap: sink.Flap{Up: 3 * time.Second, Down: time.Second}}, []time.Duration{0, 3 * time.Second, 4 * time.Second, 7 * time.Second}, []int{200, 503, 200, 503}},
+		"fail always": {sink.Behaviour{FailRate: 1}, []time.Duration{0}, []int{503}},
+		"gone":        {sink.Behaviour{Gone: true}, []time.Duration{0}, []int{410}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSink(t, tc.behaviour)
+				start := time.Now()
+				var got []int
+				for _, at := range tc.at {
+					time.Sleep(at - time.Since(start))
+					got = append(got, post(s, "/", "").Code)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("statuses at %v (-want +got):\n%s", tc.at, diff)
+				}
+			})
+		})
+	}
+}
+
+func TestFailRate(t *testing.T) {
+	t.Parallel()
+	s := newSink(t, sink.Behaviour{FailRate: 0.3})
+	for range 2000 {
+		post(s, "/", "")
+	}
+	if failed := s.Report().Failed; failed < 450 || failed > 750 { // 600 ± 7 standard deviations
+		t.Errorf("%d of 2000 failed, want about 600", failed)
+	}
+}
+
+func TestLatencyAndHangUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSink(t, sink.Behaviour{Latency: 200 * time.Millisecond})
+		start := time.Now()
+		post(s, "/", "a")
+		if took := time.Since(start); took != 200*time.Millisecond {
+			t.Errorf("answer took %v, want 200ms", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
+		r.Header.Set("webhook-id", "a")
+		s.ServeHTTP(httptest.NewRecorder(), r)
+		if c := s.Report(); c.OK != 1 || c.Failed != 1 || c.Duplicates != 0 {
+			t.Errorf("a sender that hung up got no answer, so it is no duplicate: %+v", c.Counts)
+		}
+	})
+}
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSink(t, sink.Behaviour{RateLimit: 20, RetryAfter: 7})
+		for i := range 30 {
+			w := post(s, "/", "")
+			want, header := http.StatusOK, ""
+			if i >= 20 {
+				want, header = http.StatusTooManyRequests, "7"
+			}
+			if w.Code != want || w.Header().Get("Retry-After") != header {
+				t.Fatalf("request %d: %d, Retry-After %q; want %d, %q", i, w.Code, w.Header().Get("Retry-After"), want, header)
+			}
+		}
+		time.Sleep(time.Second)
+		if code := post(s, "/", "").Code; code != http.StatusOK {
+			t.Errorf("a second later: %d, want 200", code)
+		}
+		if c := s.Report(); c.Throttled != 10 || c.OK != 21 {
+			t.Errorf("throttled %d ok %d, want 10 and 21", c.Throttled, c.OK)
+		}
+	})
+}
+
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	s := newSink(t, sink.Behaviour{})
+	control(t, s, "", `{"fail":500}`)
+	post(s, "/a", "one") // not answered 2xx: the next one is no duplicate
+	control(t, s, "", `{"fail":0}`)
+	post(s, "/a", "one")
+	post(s, "/b", "one") // another endpoint gets the same id
+	post(s, "/a", "two")
+	post(s, "/a", "one")
+	post(s, "/a", "")
+	post(s, "/a", "")
+	got := s.Report()
+	if got.Duplicates != 1 || got.UniqueIDs != 3 || got.Paths["/a"].Duplicates != 1 || got.Paths["/b"].Duplicates != 0 {
+		t.Errorf("want one duplicate on /a and 3 ids: %+v", got)
+	}
+}
+
+func TestDuplicatesOfManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSink(t, sink.Behaviour{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				post(s, "/"+strconv.Itoa(i%10), strconv.Itoa(i))
+			}
+		})
+	}
+	wg.Wait()
+	got := s.Report()
+	if got.Requests != 4000 || got.UniqueIDs != 500 || got.Duplicates != 3500 || got.InFlight != 0 || len(got.Paths) != 10 {
+		t.Errorf("want 4000 requests, 500 ids, 3500 duplicates on 10 paths: %+v", got.Counts)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	s, err := sink.New(sink.Config{MaxIDs: 640})
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(s, "/", "first")
+	for i := range 20_000 {
+		post(s, "/"+strconv.Itoa(i), "filler")
+	}
+	post(s, "/", "first")
+	got := s.Report()
+	if got.Duplicates != 0 {
+		t.Error("the first id should be forgotten by now")
+	}
+	if len(got.Paths) > 10_001 {
+		t.Errorf("%d paths are kept, want at most 10,001", len(got.Paths))
+	}
+	if got.Paths["(other)"].Requests == 0 {
+		t.Error("paths beyond the bound are not counted")
+	}
+}
+
+func sign(r *http.Request, key, id, body string, at time.Time) {
+	raw, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whsec_"))
+	mac := hmac.New(sha256.New, raw)
+	fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
+	r.Header.Set("webhook-id", id)
+	r.Header.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
+	r.Header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+}
+
+func TestSignatures(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s, err := sink.New(sink.Config{Secrets: []string{secret}, Log: &log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(mutate func(*http.Request)) int {
+		r := httptest.NewRequest(http.MethodPost, "/hook", strings.NewReader("body"))
+		mutate(r)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Code
+	}
+	if code := send(func(r *http.Request) { sign(r, secret, "a", "body", time.Now()) }); code != 200 {
+		t.Errorf("good signature: %d", code)
+	}
+	if code := send(func(r *http.Request) { sign(r, secret, "b", "other", time.Now()) }); code != 401 {
+		t.Errorf("signature of another body: %d, want 401", code)
+	}
+	if code := send(func(r *http.Request) { sign(r, secret, "c", "body", time.Now().Add(-time.Hour)) }); code != 401 {
+		t.Errorf("old signature: %d, want 401", code)
+	}
+	if code := send(func(*http.Request) {}); code != 401 {
+		t.Errorf("no signature: %d, want 401", code)
+	}
+	if c := s.Report(); c.OK != 1 || c.BadSignatures != 2 || c.Unsigned != 1 || c.Failed != 3 {
+		t.Errorf("counts %+v", c.Counts)
+	}
+	// A path may have a secret of its own, given when the endpoint exists.
+	other := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
+	control(t, s, "/hook", `{"secrets":["`+other+`"]}`)
+	if code := send(func(r *http.Request) { sign(r, other, "d", "body", time.Now()) }); code != 200 {
+		t.Errorf("signature with the path's own secret: %d", code)
+	}
+}
+
+func TestPathsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := newSink(t, sink.Behaviour{})
+	control(t, s, "/bad/one", `{"fail":418}`)
+	if a, b := post(s, "/bad/one", "").Code, post(s, "/good", "").Code; a != 418 || b != 200 {
+		t.Errorf("got %d and %d, want 418 on its own path and 200 elsewhere", a, b)
+	}
+	r := httptest.NewRequest(http.MethodDelete, "/_sink/bad/one", http.NoBody)
+	s.ServeHTTP(httptest.NewRecorder(), r)
+	if code := post(s, "/bad/one", "").Code; code != 200 {
+		t.Errorf("after DELETE: %d, want 200", code)
+	}
+}
+
+func TestControl(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSink(t, sink.Behaviour{Latency: time.Second})
+		control(t, s, "", `{"fail":503,"for":"5s","latency":"0s"}`)
+		start := time.Now()
+		if code := post(s, "/", "").Code; code != 503 || time.Since(start) != 0 {
+			t.Errorf("got %d after %v, want 503 at once", code, time.Since(start))
+		}
+		time.Sleep(5 * time.Second)
+		if code := post(s, "/", "").Code; code != 200 {
+			t.Errorf("after 5s: %d, want 200", code)
+		}
+		control(t, s, "", `{"reset":true,"rate_limit":"1/s"}`)
+		post(s, "/", "")
+		post(s, "/", "")
+		if c := s.Report(); c.Requests != 2 || c.Throttled != 1 {
+			t.Errorf("after reset: %+v, want 2 requests, 1 throttled", c.Counts)
+		}
+		control(t, s, "", `{"heal":true}`)
+		if code := post(s, "/", "").Code; code != 200 {
+			t.Errorf("healed: %d, want 200", code)
+		}
+	})
+	s := newSink(t, sink.Behaviour{})
+	for _, body := range []string{`{"fial":1}`, `{"fail":42}`, `{"for":"soon"}`, `{"flap":"1s"}`, `{"rate_limit":"x"}`, `{"secrets":["x"]}`, `{`, `{"fail_rate":2}`} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/_sink", strings.NewReader(body)))
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "error") {
+			t.Errorf("%s: %d %s, want 422 with an error", body, w.Code, w.Body)
+		}
+	}
+}
+
+// run serves a sink on a real port until the test ends.
+func run(t *testing.T, cfg sink.Config) (s *sink.Sink, url string, stop func()) {
+	t.Helper()
+	addr := make(chan net.Addr, 1)
+	cfg.Listen, cfg.OnListen = "127.0.0.1:0", func(a net.Addr) { addr <- a }
+	s, err := sink.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return s, "http://" + (<-addr).String(), stop
+}
+
+func TestCrashResetsConnections(t *testing.T) {
+	t.Parallel()
+	s, url, _ := run(t, sink.Config{Initial: sink.Behaviour{CrashOver: 3, CrashFor: time.Hour, Latency: 100 * time.Millisecond}})
+	var wg sync.WaitGroup
+	errs := make([]error, 5)
+	for i := range errs {
+		wg.Go(func() {
+			resp, err := http.Post(url, "application/json", strings.NewReader("{}"))
+			if err == nil {
+				resp.Body.Close()
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err == nil {
+			t.Errorf("request %d was answered, want a reset: the crash takes all in flight with it", i)
+		}
+	}
+	if c := s.Report(); c.Crashes != 1 || c.Failed != 5 || c.OK != 0 {
+		t.Errorf("counts %+v, want 1 crash and 5 failed", c.Counts)
+	}
+	control(t, s, "", `{"heal":true}`)
+	resp, err := http.Post(url, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatalf("healed: %v", err)
+	}
+	resp.Body.Close()
+}
+
+// TestCapacityModel: 2 workers at 10/s take 200 ms each, 3 more may wait.
+func TestCapacityModel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSink(t, sink.Behaviour{Capacity: 10, Workers: 2, Queue: 3, CrashFor: time.Second})
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() { post(s, "/", "") })
+		}
+		wg.Wait()
+		if took := time.Since(start); took != 600*time.Millisecond || s.Report().OK != 5 {
+			t.Errorf("5 requests took %v, %d ok; want 600ms and 5", took, s.Report().OK)
+		}
+		resets := 0
+		var mu sync.Mutex
+		for range 6 {
+			wg.Go(func() {
+				defer func() {
+					if err, ok := recover().(error); ok && errors.Is(err, http.ErrAbortHandler) {
+						mu.Lock()
+						resets++
+						mu.Unlock()
+					}
+				}()
+				post(s, "/", "")
+			})
+		}
+		wg.Wait()
+		if c := s.Report(); resets != 6 || c.Crashes != 1 {
+			t.Errorf("%d resets, %d crashes; want 6 and 1: one request too many takes all down", resets, c.Crashes)
+		}
+		time.Sleep(time.Second)
+		if code := post(s, "/", "").Code; code != 200 {
+			t.Errorf("after the crash: %d, want 200", code)
+		}
+	})
+}
+
+func TestRunPrintsSecondsAndTotals(t *testing.T) {
+	t.Parallel()
+	var out, log bytes.Buffer
+	_, url, stop := run(t, sink.Config{Out: &out, Log: &log})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/hook", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("webhook-id", "evt_1")
+	req.Header.Set("breakwater-delivery", "dlv_1")
+	req.Header.Set("breakwater-attempt", "2")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	resp, err = http.Get(url + "/_sink")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	var report sink.Report
+	if err := json.Unmarshal(body, &report); err != nil || report.Requests != 1 || report.Paths["/hook"].MaxInFlight != 1 {
+		t.Errorf("GET /_sink = %s, %v", body, err)
+	}
+	time.Sleep(1100 * time.Millisecond)
+	stop()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], " ok 1 fail 0 dup 0 badsig 0 inflight 0") ||
+		!strings.HasPrefix(lines[1], "total 1 ok 1 fail 0 dup 0 badsig 0 unsigned 1") {
+		t.Errorf("output:\n%s", out.String())
+	}
+	var entry map[string]any
+	if err := json.Unmarshal(log.Bytes(), &entry); err != nil {
+		t.Fatalf("log %q: %v", log.String(), err)
+	}
+	delete(entry, "t")
+	want := map[string]any{
+		"webhook_id": "evt_1", "delivery": "dlv_1", "attempt": 2.0, "path": "/hook", "status": 200.0,
+		"in_flight": 1.0, "duplicate": false, "signature": "none",
+	}
+	if diff := cmp.Diff(want, entry); diff != "" {
+		t.Errorf("log entry (-want +got):\n%s", diff)
+	}
+}
+
+func TestSlowBodyEndsWithRun(t *testing.T) {
+	t.Parallel()
+	_, url, stop := run(t, sink.Config{Initial: sink.Behaviour{SlowBody: true}})
+	resp, err := http.Post(url, "", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(resp.Body, first); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %q, %v; want 200 and a first byte", resp.StatusCode, first, err)
+	}
+	stop() // must not wait for the five minutes of the body
+}
+
+func TestBadBehaviour(t *testing.T) {
+	t.Parallel()
+	for _, b := range []sink.Behaviour{{Fail: 99}, {FailRate: 1.1}, {Latency: -1}, {RateLimit: -1}} {
+		if _, err := sink.New(sink.Config{Initial: b}); err == nil {
+			t.Errorf("New(%+v) must fail", b)
+		}
+	}
+	if _, err := sink.New(sink.Config{Secrets: []string{"short"}}); err == nil {
+		t.Error("New with a bad secret must fail")
+	}
+}
+
+func BenchmarkServe(b *testing.B) {
+	s, err := sink.New(sink.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r := httptest.NewRequest(http.MethodPost, "/hook", strings.NewReader("{}"))
+		r.Header.Set("webhook-id", strconv.Itoa(i))
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}

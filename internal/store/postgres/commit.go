@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// commitTries bounds how often a batch is run inside one Commit after the
+// server has said that it rolled it back.
+const commitTries = 3
+
+// Commit writes the batch in one transaction. All statements travel in one
+// write and one round trip, ended by a single sync, which makes them one
+// transaction and commits it. A node that stops cannot stand between two
+// statements; should it stop in the middle of that write, a take-over ends its
+// session (see TakeShards).
+func (d *DB) Commit(ctx context.Context, b *store.Batch) error {
+	conn, err := d.writers.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("commit batch: %w", err)
+	}
+	defer conn.Release()
+	for try := 1; ; try++ {
+		committed, err := d.commitOnce(ctx, conn.Conn(), b)
+		switch {
+		case err == nil:
+			return nil
+		case committed: // whatever went wrong then, this run must not be repeated
+			return fmt.Errorf("commit batch: %w", err)
+		case try == commitTries:
+			return commitError(err)
+		case isCode(err, codeSerialization), isCode(err, codeDeadlock):
+			// Rolled back for sure, so the same run may be tried again.
+		case lacksPartition(err):
+			if err := d.addPartitions(ctx, b); err != nil {
+				return err
+			}
+		default:
+			return commitError(err)
+		}
+	}
+}
+
+// run is one run of a batch.
+type run struct {
+	*pipeline
+	batch   *store.Batch
+	accepts acceptRun
+	settles settleRun
+	lanes   laneRun
+}
+
+// commitOnce sends the batch and fills in the outcomes. What the transaction
+// did not write is explained by a read after it; when that read fails, the
+// batch counts as unconfirmed and the caller commits it again as a rerun.
+func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (committed bool, err error) {
+	r := &run{pipeline: pipelines.Get().(*pipeline), batch: b}
+	defer r.release()
+	r.queueAccepts()
+	if err := r.queueSettles(); err != nil {
+		return false, err
+	}
+	r.queueLanes()
+	if len(r.calls) == 0 {
+		return true, nil
+	}
+	if err := r.pipeline.run(ctx, conn); err != nil {
+		return false, err
+	}
+	r.lanes.report()
+	return true, errors.Join(r.explainAccepts(ctx, conn), r.explainSettles(ctx, conn))
+}
+
+// lockShards waits for take-overs that are under way. It is a statement of its
+// own because the next one then gets a snapshot that sees what they did.
+const lockShards = `SELECT pg_advisory_xact_lock_shared(7001, shard) FROM unnest($1::int[]) AS shard`
+
+// queueShardLocks locks the shards of all settles and lanes, in order.
+func (r *run) queueShardLocks() {
+	var seen [hook.Shards]bool
+	for _, s := range r.batch.Settles {
+		seen[s.Shard] = true
+	}
+	for _, l := range r.batch.Lanes {
+		seen[l.Shard] = true
+	}
+	shards := make([]int, 0, 32)
+	for shard, wanted := range seen {
+		if wanted {
+			shards = append(shards, shard)
+		}
+	}
+	r.query(lockShards, nil)
+	columns[int]{r.pipeline, shards}.int4s(func(shard int) int { return shard })
+}
+
+// lacksPartition reports whether a row found no partition for its id.
+func lacksPartition(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == codeCheckViolation && strings.Contains(pg.Message, "no partition of relation")
+}
+
+// addPartitions makes room for ids of days that nobody has prepared: a node
+// with a wrong clock, or maintenance that stood still for two weeks.
+func (d *DB) addPartitions(ctx context.Context, b *store.Batch) error {
+	var days []day
+	for _, a := range b.Accepts {
+		days = append(days, dayOf(a.Event.ID))
+	}
+	for _, s := range b.Settles {
+		if s.Attempt != nil {
+			days = append(days, dayOf(s.Attempt.ID))
+		}
+	}
+	slices.Sort(days)
+	days = slices.Compact(days)
+	return d.alone(ctx, func(conn *pgx.Conn) error { return createPartitions(ctx, conn, days) })
+}

@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// The conditions that are treated apart. All of them mean that the server has
+// rolled the transaction back.
+const (
+	codeSerialization   = "40001"
+	codeDeadlock        = "40P01"
+	codeDiskFull        = "53100"
+	codeForeignKey      = "23503"
+	codeUniqueViolation = "23505"
+	codeCheckViolation  = "23514"
+	codeLockTimeout     = "55P03"
+	codeUndefinedTable  = "42P01"
+)
+
+// codeOf returns the SQLSTATE of an error that the server reported, else "".
+func codeOf(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+func isCode(err error, code string) bool { return err != nil && codeOf(err) == code }
+
+// violates reports whether err is a duplicate under the named index.
+func violates(err error, index string) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == codeUniqueViolation && pg.ConstraintName == index
+}
+
+// refusedForGood reports whether the server turned the data itself down: a
+// value it cannot hold (class 22) or a constraint (class 23), an id that is
+// taken among them. The same rows would be refused again.
+func refusedForGood(err error) bool {
+	code := codeOf(err)
+	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23")
+}
+
+// commitError puts the error of a commit into the terms of store.Committer.
+func commitError(err error) error {
+	switch {
+	case isCode(err, codeDiskFull):
+		return fmt.Errorf("commit batch: %w: %w", hook.ErrStoreFull, err)
+	case refusedForGood(err):
+		return fmt.Errorf("commit batch: %w: %w", store.ErrRefused, err)
+	default:
+		return fmt.Errorf("commit batch: %w", err)
+	}
+}
+
+// orNotFound turns the absence of a row into hook.ErrNotFound.
+func orNotFound(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return hook.ErrNotFound
+	}
+	return err
+}

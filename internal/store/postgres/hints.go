@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// hintChannel is where all nodes of a database listen.
+const hintChannel = "breakwater_hints"
+
+// maxHint is below the 8000 bytes that a notification may have.
+const maxHint = 7900
+
+// sendHint runs by itself: inside a transaction, NOTIFY would make the commits
+// of all notifying transactions queue behind one lock.
+const sendHint = `SELECT pg_notify('breakwater_hints', $1)`
+
+// Hint tells the other nodes, in as many notifications as the ids need.
+func (d *DB) Hint(ctx context.Context, h store.Hint) error {
+	for _, text := range encodeHint(d.sender, h) {
+		if _, err := d.notify.Exec(ctx, sendHint, text); err != nil {
+			return fmt.Errorf("send hint: %w", err)
+		}
+	}
+	return nil
+}
+
+// encodeHint writes "sender kind id id …" with ids in base 36, at least one
+// text and each within bounds.
+func encodeHint(sender string, h store.Hint) []string {
+	head := sender + " " + strconv.Itoa(int(h.Kind))
+	var texts []string
+	text := []byte(head)
+	for _, id := range h.IDs {
+		if len(text) > maxHint-14 { // a blank and 13 digits
+			texts = append(texts, string(text))
+			text = append(text[:0], head...)
+		}
+		text = append(text, ' ')
+		text = strconv.AppendInt(text, int64(id), 36)
+	}
+	return append(texts, string(text))
+}
+
+// decodeHint reads what encodeHint wrote; false for anything else, which a
+// later version may send.
+func decodeHint(text string) (sender string, h store.Hint, ok bool) {
+	fields := strings.Fields(text)
+	if len(fields) < 2 {
+		return "", h, false
+	}
+	kind, err := strconv.ParseUint(fields[1], 10, 8)
+	if err != nil {
+		return "", h, false
+	}
+	h.Kind = store.HintKind(kind)
+	for _, f := range fields[2:] {
+		id, err := strconv.ParseInt(f, 36, 64)
+		if err != nil {
+			return "", h, false
+		}
+		h.IDs = append(h.IDs, hook.ID(id))
+	}
+	return fields[0], h, true
+}
+
+// The waits of a listener.
+const (
+	listenRetryFirst = 100 * time.Millisecond
+	listenRetryMax   = 5 * time.Second
+	listenIdle       = 30 * time.Second // then the connection is tried
+)
+
+// Listen calls fn for every hint of another node until ctx ends, then returns
+// nil. It connects again by itself; what was sent meanwhile is lost, which a
+// hint may be.
+func (d *DB) Listen(ctx context.Context, fn func(store.Hint)) error {
+	wait := listenRetryFirst
+	for ctx.Err() == nil {
+		heard, err := d.listenOnce(ctx, fn)
+		if ctx.Err() != nil {
+			break
+		}
+		if heard {
+			wait = listenRetryFirst
+		}
+		d.log.Warn("lost the connection that listens for hints; new work of other nodes is found by polling", "error", err, "retry_in", wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, listenRetryMax)
+	}
+	return nil
+}
+
+// listenOnce listens on one connection until it fails; heard tells whether the
+// connection worked at first.
+func (d *DB) listenOnce(ctx context.Context, fn func(store.Hint)) (heard bool, err error) {
+	err = d.alone(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "LISTEN "+hintChannel); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		heard = true
+		for {
+			if err := d.nextHint(ctx, conn, fn); err != nil {
+				return err
+			}
+		}
+	})
+	return heard, err
+}
+
+// nextHint waits for one notification. After a long silence it asks the server
+// for a sign of life: a cut network looks like silence.
+func (d *DB) nextHint(ctx context.Context, conn *pgx.Conn, fn func(store.Hint)) error {
+	quiet, cancel := context.WithTimeout(ctx, listenIdle)
+	defer cancel()
+	n, err := conn.WaitForNotification(quiet)
+	switch {
+	case err == nil:
+		if sender, h, ok := decodeHint(n.Payload); ok && sender != d.sender {
+			fn(h)
+		}
+		return nil
+	case quiet.Err() != nil && ctx.Err() == nil && !conn.IsClosed():
+		ping, cancel := context.WithTimeout(ctx, listenRetryMax)
+		defer cancel()
+		return conn.Ping(ping)
+	default:
+		return fmt.Errorf("wait for hints: %w", err)
+	}
+}

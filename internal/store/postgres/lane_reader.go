@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// The three reads below walk deliveries_due and sort nothing. state = 0 is
+// written out, not bound: a parameter cannot be proven to match the partial
+// index, and the planner would then sort the whole backlog of the endpoint.
+const (
+	readAhead = `
+SELECT ` + deliveryFields + ` FROM deliveries d
+WHERE d.endpoint_id = $1 AND d.state = 0 AND d.due_at <= $2
+ORDER BY d.due_at, d.id LIMIT $3`
+
+	newestDue = `
+SELECT ` + deliveryFields + ` FROM deliveries d
+WHERE d.endpoint_id = $1 AND d.state = 0 AND d.due_at <= $2
+ORDER BY d.due_at DESC, d.id DESC LIMIT $3`
+
+	nextDue = `
+SELECT d.due_at FROM deliveries d
+WHERE d.endpoint_id = $1 AND d.state = 0 AND d.due_at > $2
+ORDER BY d.due_at, d.id LIMIT 1`
+)
+
+// ReadAhead returns up to limit pending deliveries of one endpoint due at now,
+// oldest due first. It locks nothing.
+func (d *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
+	return collect(ctx, d, &query{readAhead, []any{endpoint, at(now), limit}}, "read ahead", scanDelivery)
+}
+
+// NewestDue returns up to limit pending deliveries due at now, newest due
+// first.
+func (d *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
+	return collect(ctx, d, &query{newestDue, []any{endpoint, at(now), limit}}, "read newest due", scanDelivery)
+}
+
+// NextDue returns when the first pending delivery after now falls due.
+func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
+	due, err := collect(ctx, d, &query{nextDue, []any{endpoint, at(now)}}, "read next due", scanTime)
+	if err != nil || len(due) == 0 {
+		return time.Time{}, err
+	}
+	return due[0], nil
+}
+
+func scanTime(row pgx.Row) (t time.Time, err error) {
+	err = row.Scan((*moment)(&t))
+	return t, err
+}
+
+// pendingEndpoints jumps from endpoint to endpoint in deliveries_due: one
+// index probe each, however long their backlogs are.
+const pendingEndpoints = `
+WITH RECURSIVE walk AS (
+  (SELECT endpoint_id, due_at FROM deliveries WHERE state = 0 ORDER BY endpoint_id, due_at, id LIMIT 1)
+  UNION ALL
+  SELECT next.endpoint_id, next.due_at FROM walk CROSS JOIN LATERAL (
+    SELECT d.endpoint_id, d.due_at FROM deliveries d WHERE d.state = 0 AND d.endpoint_id > walk.endpoint_id
+    ORDER BY d.endpoint_id, d.due_at, d.id LIMIT 1) next)
+SELECT endpoint_id, due_at FROM walk`
+
+// PendingEndpoints returns every endpoint of the given shards that has pending
+// deliveries, with its earliest due time.
+func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.PendingEndpoint, error) {
+	if len(shards) == 0 {
+		return nil, nil
+	}
+	var wanted [hook.Shards]bool
+	for _, s := range shards {
+		wanted[s] = true
+	}
+	var mine []store.PendingEndpoint
+	err := d.slowly(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, pendingEndpoints)
+		if err != nil {
+			return err
+		}
+		var p store.PendingEndpoint
+		_, err = pgx.ForEachRow(rows, []any{&p.ID, (*moment)(&p.Due)}, func() error {
+			if wanted[hook.ShardOf(p.ID)] {
+				mine = append(mine, p)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read pending endpoints: %w", err)
+	}
+	return mine, nil
+}
+
+const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= $1`
+
+// AcceptedSince returns the endpoints that got deliveries with ids from since
+// on.
+func (d *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
+	return collect(ctx, d, &query{acceptedSince, []any{since}}, "read accepted since", scanID)
+}
+
+func scanID(row pgx.Row) (id hook.ID, err error) {
+	err = row.Scan(&id)
+	return id, err
+}
+
+const destinations = `
+SELECT ` + endpointColumns + `, t.policy FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
+WHERE e.id = ANY($1) AND e.deleted_at IS NULL`
+
+// Destinations returns what is needed to send to the given endpoints, deleted
+// ones left out, in one round trip.
+func (d *DB) Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error) {
+	if len(endpoints) == 0 {
+		return nil, nil
+	}
+	var all []store.Destination
+	secrets := map[hook.ID][]hook.Secret{}
+	checkpoints := map[hook.ID]*savedLane{}
+	b := &pgx.Batch{}
+	b.Queue(destinations, endpoints).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, scanDestination)
+		return err
+	})
+	b.Queue(secretsOf, endpoints).Query(func(rows pgx.Rows) error {
+		return eachRow(rows, scanSecret, func(s hook.Secret) { secrets[s.EndpointID] = append(secrets[s.EndpointID], s) })
+	})
+	b.Queue(lanesOf, endpoints).Query(func(rows pgx.Rows) error {
+		return eachRow(rows, scanLane, func(l savedLane) { checkpoints[l.endpoint] = &l })
+	})
+	if err := d.pool.SendBatch(ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("read destinations: %w", err)
+	}
+	for i := range all {
+		id := all[i].Endpoint.ID
+		all[i].Secrets = secrets[id]
+		if saved := checkpoints[id]; saved != nil {
+			all[i].Lane = &saved.checkpoint
+		}
+	}
+	return all, nil
+}
+
+func scanDestination(row pgx.CollectableRow) (t store.Destination, err error) {
+	err = row.Scan(append(endpointTargets(&t.Endpoint), &t.TenantPolicy)...)
+	return t, err
+}
+
+// eachRow scans all rows and hands each to fn.
+func eachRow[T any](rows pgx.Rows, scan func(pgx.Row) (T, error), fn func(T)) error {
+	defer rows.Close()
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return err
+		}
+		fn(v)
+	}
+	return rows.Err()
+}
+
+const savePolicy = `INSERT INTO policies (hash, name, body, updated_at) VALUES ($1, '', $2, $3) ON CONFLICT (hash, name) DO NOTHING`
+
+// SavePolicy stores an expanded policy under its hash, once.
+func (d *DB) SavePolicy(ctx context.Context, hash hook.PolicyHash, body []byte, now time.Time) error {
+	if _, err := d.pool.Exec(ctx, savePolicy, hash[:], body, at(now)); err != nil {
+		return fmt.Errorf("save policy: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// saveLanes stores checkpoints, fenced like settles.
+const saveLanes = `
+WITH saved AS (INSERT INTO lanes AS l (endpoint_id, tenant_id, epoch, updated_at, state, open_reason, opened_at, closed_at, blocked_at, last_bad_at,
+  next_probe_at, hold_until, throttled_at, base_us, srtt_us, retry_after_us, lim, base_weight, healthy_peak, pace, slow_start, pace_slow_start)
+SELECT r.endpoint_id, r.tenant_id, r.epoch, $2, r.state, nullif(r.open_reason, 0), r.opened_at, r.closed_at, r.blocked_at, r.last_bad_at,
+  r.next_probe_at, r.hold_until, r.throttled_at, nullif(r.base_us, 0), nullif(r.srtt_us, 0), nullif(r.retry_after_us, 0),
+  r.lim, r.base_weight, r.healthy_peak, r.pace, r.slow_start, r.pace_slow_start
+FROM (
+    SELECT unnest($3::int[]) AS shard, unnest($4::bigint[]) AS epoch, unnest($5::bigint[]) AS endpoint_id,
+      unnest($6::bigint[]) AS tenant_id, unnest($7::smallint[]) AS state, unnest($8::smallint[]) AS open_reason,
+      unnest($9::timestamptz[]) AS opened_at, unnest($10::timestamptz[]) AS closed_at,
+      unnest($11::timestamptz[]) AS blocked_at, unnest($12::timestamptz[]) AS last_bad_at,
+      unnest($13::timestamptz[]) AS next_probe_at, unnest($14::timestamptz[]) AS hold_until,
+      unnest($15::timestamptz[]) AS throttled_at, unnest($16::bigint[]) AS base_us, unnest($17::bigint[]) AS srtt_us,
+      unnest($18::bigint[]) AS retry_after_us, unnest($19::float8[]) AS lim, unnest($20::float8[]) AS base_weight,
+      unnest($21::float8[]) AS healthy_peak, unnest($22::float8[]) AS pace, unnest($23::bool[]) AS slow_start,
+      unnest($24::bool[]) AS pace_slow_start) AS r
+WHERE r.epoch = (SELECT s.epoch FROM shards s WHERE s.shard = r.shard AND s.owner_id = $1)
+ON CONFLICT (endpoint_id) DO UPDATE SET
+  epoch = excluded.epoch, updated_at = excluded.updated_at, state = excluded.state, open_reason = excluded.open_reason,
+  opened_at = excluded.opened_at, closed_at = excluded.closed_at, blocked_at = excluded.blocked_at, last_bad_at = excluded.last_bad_at,
+  next_probe_at = excluded.next_probe_at, hold_until = excluded.hold_until, throttled_at = excluded.throttled_at,
+  base_us = excluded.base_us, srtt_us = excluded.srtt_us, retry_after_us = excluded.retry_after_us, lim = excluded.lim,
+  base_weight = excluded.base_weight, healthy_peak = excluded.healthy_peak, pace = excluded.pace,
+  slow_start = excluded.slow_start, pace_slow_start = excluded.pace_slow_start
+RETURNING l.endpoint_id)
+SELECT array_agg(endpoint_id) FROM saved`
+
+// laneRun is the checkpoints of one run.
+type laneRun struct {
+	saves []*store.LaneSave
+	saved []int64 // endpoints whose checkpoint the transaction wrote
+}
+
+// queueLanes adds the checkpoints to the pipeline, after the shard locks.
+func (r *run) queueLanes() {
+	if len(r.batch.Lanes) == 0 {
+		return
+	}
+	r.lanes.saves = r.batch.Lanes
+	r.query(saveLanes, &r.lanes.saved)
+	r.id(int64(r.batch.Node))
+	r.time(r.batch.Now)
+	r.addLanes(newestOfEach(r.batch.Lanes))
+}
+
+// newestOfEach drops checkpoints that a later one of the batch replaces: one
+// statement cannot write a row twice.
+func newestOfEach(saves []*store.LaneSave) []*store.LaneSave {
+	last := make(map[hook.ID]*store.LaneSave, len(saves))
+	for _, l := range saves {
+		last[l.Endpoint] = l
+	}
+	newest := make([]*store.LaneSave, 0, len(last))
+	for _, l := range saves {
+		if last[l.Endpoint] == l {
+			newest = append(newest, l)
+		}
+	}
+	return newest
+}
+
+func (r *run) addLanes(saves []*store.LaneSave) {
+	c := columns[*store.LaneSave]{r.pipeline, saves}
+	c.int4s(func(l *store.LaneSave) int { return l.Shard })
+	c.int8s(func(l *store.LaneSave) int64 { return l.Epoch })
+	c.int8s(func(l *store.LaneSave) int64 { return int64(l.Endpoint) })
+	c.int8s(func(l *store.LaneSave) int64 { return int64(l.Tenant) })
+	c.int2s(func(l *store.LaneSave) int { return laneState(l.Checkpoint.Open) })
+	c.int2s(func(l *store.LaneSave) int { return int(l.Checkpoint.OpenReason) })
+	for _, at := range []func(*lane.Checkpoint) time.Time{
+		func(p *lane.Checkpoint) time.Time { return p.OpenedAt },
+		func(p *lane.Checkpoint) time.Time { return p.ClosedAt },
+		func(p *lane.Checkpoint) time.Time { return p.BlockedAt },
+		func(p *lane.Checkpoint) time.Time { return p.LastBadAt },
+		func(p *lane.Checkpoint) time.Time { return p.NextProbeAt },
+		func(p *lane.Checkpoint) time.Time { return p.HoldUntil },
+		func(p *lane.Checkpoint) time.Time { return p.ThrottledAt },
+	} {
+		c.times(func(l *store.LaneSave) time.Time { return at(&l.Checkpoint) })
+	}
+	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.BaseLatency.Microseconds() })
+	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.SRTT.Microseconds() })
+	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.RetryAfter.Microseconds() })
+	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.Limit })
+	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.BaseWeight })
+	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.HealthyPeak })
+	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.Pace })
+	c.bools(func(l *store.LaneSave) bool { return l.Checkpoint.SlowStart })
+	c.bools(func(l *store.LaneSave) bool { return l.Checkpoint.PaceSlowStart })
+}
+
+func laneState(open bool) int {
+	if open {
+		return 1
+	}
+	return 0
+}
+
+// report sets the outcomes of all checkpoints.
+func (r *laneRun) report() {
+	for _, l := range r.saves {
+		l.Outcome = store.SettleFenced
+		if slices.Contains(r.saved, int64(l.Endpoint)) {
+			l.Outcome = store.SettleWritten
+		}
+	}
+}
+
+// lanesOf reads the checkpoints of endpoints, in the order of scanLane.
+const lanesOf = `
+SELECT endpoint_id, state, coalesce(open_reason, 0), opened_at, closed_at, blocked_at, last_bad_at, next_probe_at, hold_until,
+  throttled_at, coalesce(base_us, 0), coalesce(srtt_us, 0), coalesce(retry_after_us, 0), lim, base_weight, healthy_peak,
+  pace, slow_start, pace_slow_start
+FROM lanes WHERE endpoint_id = ANY($1)`
+
+// savedLane is a checkpoint as it was read.
+type savedLane struct {
+	endpoint   hook.ID
+	checkpoint lane.Checkpoint
+}
+
+func scanLane(row pgx.Row) (savedLane, error) {
+	var s savedLane
+	var state int16
+	var base, srtt, retryAfter int64
+	p := &s.checkpoint
+	err := row.Scan(&s.endpoint, &state, &p.OpenReason, (*moment)(&p.OpenedAt), (*moment)(&p.ClosedAt), (*moment)(&p.BlockedAt),
+		(*moment)(&p.LastBadAt), (*moment)(&p.NextProbeAt), (*moment)(&p.HoldUntil), (*moment)(&p.ThrottledAt), &base, &srtt, &retryAfter,
+		&p.Limit, &p.BaseWeight, &p.HealthyPeak, &p.Pace, &p.SlowStart, &p.PaceSlowStart)
+	p.Open = state == 1
+	p.BaseLatency = time.Duration(base) * time.Microsecond
+	p.SRTT = time.Duration(srtt) * time.Microsecond
+	p.RetryAfter = time.Duration(retryAfter) * time.Microsecond
+	return s, err
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Leases are judged by the database's clock, the only one that all nodes
+// share. A lease that ends more than one TTL ahead counts as expired: the
+// clock was set back after it was taken.
+
+const free = `(owner_id IS NULL OR expires_at < clock_timestamp() OR expires_at > clock_timestamp() + $1::interval)`
+
+const allShards = `SELECT shard, coalesce(owner_id, 0), epoch, ` + free + ` FROM shards ORDER BY shard`
+
+// Shards returns all shards with owner and whether they may be taken.
+func (d *DB) Shards(ctx context.Context, ttl time.Duration) ([]store.ShardLease, error) {
+	rows, err := d.pool.Query(ctx, allShards, ttl)
+	if err != nil {
+		return nil, fmt.Errorf("read shards: %w", err)
+	}
+	leases, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l store.ShardLease, err error) {
+		err = row.Scan(&l.Shard, &l.Owner, &l.Epoch, &l.Free)
+		return l, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read shards: %w", err)
+	}
+	return leases, nil
+}
+
+// takeOverWait is how long a take-over waits for settles that are running
+// before it ends their sessions.
+const takeOverWait = 5 * time.Second
+
+// TakeShards takes what is free of the given shards. The exclusive locks make
+// it wait for settles that are running; those that come later see the new
+// epoch.
+func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) ([]store.Held, error) {
+	held, err := d.takeShards(ctx, node, shards, mine, ttl)
+	if isCode(err, codeLockTimeout) {
+		// A settle normally takes milliseconds. One that is still running is
+		// that of a node that stands still with its batch half sent, which no
+		// timeout of the server covers.
+		if err := d.endStuckSettles(ctx, shards); err != nil {
+			return nil, err
+		}
+		held, err = d.takeShards(ctx, node, shards, mine, ttl)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take shards: %w", err)
+	}
+	return held, nil
+}
+
+const (
+	waitForSettles = `SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true)`
+
+	// lockFree locks only what can be taken, so that settles of healthy owners
+	// are not held up. In order: two nodes cannot wait for each other.
+	lockFree = `
+SELECT shard, pg_advisory_xact_lock(7001, shard) FROM (
+  SELECT shard FROM shards WHERE shard = ANY($2) AND (` + free + ` OR ($3 AND owner_id = $4)) ORDER BY shard) s`
+
+	// takeLocked looks again: the shard may have been taken or renewed while
+	// this node waited for its lock.
+	takeLocked = `
+WITH mine AS (SELECT shard FROM shards WHERE shard = ANY($2) AND (` + free + ` OR ($3 AND owner_id = $4)) ORDER BY shard FOR UPDATE)
+UPDATE shards s SET owner_id = $4, epoch = s.epoch + 1, expires_at = clock_timestamp() + $1::interval
+FROM mine WHERE s.shard = mine.shard RETURNING s.shard, s.epoch`
+)
+
+func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) ([]store.Held, error) {
+	var held []store.Held
+	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, waitForSettles, fmt.Sprintf("%dms", takeOverWait.Milliseconds())); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, lockFree, ttl, smallints(shards), mine, node)
+		if err != nil {
+			return err
+		}
+		var locked []int16
+		var shard int16
+		if _, err := pgx.ForEachRow(rows, []any{&shard, nil}, func() error {
+			locked = append(locked, shard)
+			return nil
+		}); err != nil || len(locked) == 0 {
+			return err
+		}
+		rows, err = tx.Query(ctx, takeLocked, ttl, locked, mine, node)
+		if err != nil {
+			return err
+		}
+		held, err = collectHeld(rows)
+		return err
+	})
+	return held, err
+}
+
+// stuckSettles ends the sessions that have held a lock of these shards for too
+// long. Their transactions roll back: nothing they wrote was confirmed.
+const stuckSettles = `
+SELECT a.pid, pg_terminate_backend(a.pid)
+FROM pg_stat_activity a
+WHERE a.xact_start < clock_timestamp() - $1::interval AND a.pid <> pg_backend_pid()
+  AND a.pid IN (SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ShareLock'
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.classid = 7001 AND l.objid = ANY($2::int[]::oid[]))`
+
+func (d *DB) endStuckSettles(ctx context.Context, shards []int) error {
+	ids := make([]int32, len(shards))
+	for i, s := range shards {
+		ids[i] = int32(s)
+	}
+	rows, err := d.pool.Query(ctx, stuckSettles, takeOverWait, ids)
+	if err != nil {
+		return fmt.Errorf("end stuck settles: %w", err)
+	}
+	var pid int
+	var ended bool
+	if _, err := pgx.ForEachRow(rows, []any{&pid, &ended}, func() error {
+		d.log.Warn("ended a session that blocked a take-over", "pid", pid, "ended", ended)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("end stuck settles: %w", err)
+	}
+	return nil
+}
+
+const renewShards = `
+WITH mine AS (
+  SELECT s.shard FROM shards s JOIN unnest($2::smallint[], $3::bigint[]) AS h(shard, epoch) ON s.shard = h.shard AND s.epoch = h.epoch
+  WHERE s.owner_id = $4 ORDER BY s.shard FOR UPDATE OF s)
+UPDATE shards s SET expires_at = clock_timestamp() + $1::interval FROM mine WHERE s.shard = mine.shard RETURNING s.shard, s.epoch`
+
+// RenewShards extends the leases and returns those still held. It has a
+// connection of its own, so that a busy pool cannot delay it.
+func (d *DB) RenewShards(ctx context.Context, node hook.ID, held []store.Held, ttl time.Duration) ([]store.Held, error) {
+	shards, epochs := heldColumns(held)
+	rows, err := d.renewals.Query(ctx, renewShards, ttl, shards, epochs, node)
+	if err != nil {
+		return nil, fmt.Errorf("renew shards: %w", err)
+	}
+	still, err := collectHeld(rows)
+	if err != nil {
+		return nil, fmt.Errorf("renew shards: %w", err)
+	}
+	return still, nil
+}
+
+const releaseShards = `
+WITH mine AS (
+  SELECT s.shard FROM shards s JOIN unnest($1::smallint[], $2::bigint[]) AS h(shard, epoch) ON s.shard = h.shard AND s.epoch = h.epoch
+  WHERE s.owner_id = $3 ORDER BY s.shard FOR UPDATE OF s)
+UPDATE shards s SET owner_id = NULL, expires_at = '-infinity' FROM mine WHERE s.shard = mine.shard`
+
+// ReleaseShards gives shards up at once.
+func (d *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
+	shards, epochs := heldColumns(held)
+	if _, err := d.renewals.Exec(ctx, releaseShards, shards, epochs, node); err != nil {
+		return fmt.Errorf("release shards: %w", err)
+	}
+	return nil
+}
+
+func heldColumns(held []store.Held) (shards []int16, epochs []int64) {
+	shards, epochs = make([]int16, len(held)), make([]int64, len(held))
+	for i, h := range held {
+		shards[i], epochs[i] = int16(h.Shard), h.Epoch
+	}
+	return shards, epochs
+}
+
+// collectHeld reads shards and epochs, by shard.
+func collectHeld(rows pgx.Rows) ([]store.Held, error) {
+	held, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h store.Held, err error) {
+		err = row.Scan(&h.Shard, &h.Epoch)
+		return h, err
+	})
+	slices.SortFunc(held, func(a, b store.Held) int { return a.Shard - b.Shard })
+	return held, err
+}
+
+func smallints(shards []int) []int16 {
+	out := make([]int16, len(shards))
+	for i, s := range shards {
+		out[i] = int16(s)
+	}
+	return out
+}

@@ -1,0 +1,168 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+)
+
+func TestLeaseExpiresAndIsTaken(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	a, b := join(t, dsn, "a"), join(t, dsn, "b")
+	const ttl = 300 * time.Millisecond
+	held, err := a.db.TakeShards(t.Context(), a.me.ID, []int{1, 2, 3}, false, ttl)
+	a.check(err, "TakeShards")
+	if got, err := b.db.TakeShards(t.Context(), b.me.ID, []int{1, 2, 3}, true, ttl); err != nil || len(got) != 0 {
+		t.Fatalf("a live lease was taken: %v, %v", got, err)
+	}
+	var stolen []store.Held
+	eventually(t, "take-over of an expired lease", func() bool {
+		_, err := a.db.RenewShards(t.Context(), a.me.ID, held[2:], ttl) // keeps shard 3
+		a.check(err, "RenewShards")
+		got, err := b.db.TakeShards(t.Context(), b.me.ID, []int{1, 2, 3}, false, time.Minute)
+		b.check(err, "TakeShards")
+		stolen = append(stolen, got...)
+		return len(stolen) >= 2
+	})
+	want := []store.Held{{Shard: 1, Epoch: held[0].Epoch + 1}, {Shard: 2, Epoch: held[1].Epoch + 1}}
+	if !slices.Equal(stolen, want) {
+		t.Errorf("taken %v, want %v", stolen, want)
+	}
+	still, err := a.db.RenewShards(t.Context(), a.me.ID, held, ttl)
+	a.check(err, "RenewShards")
+	if !slices.Equal(still, held[2:]) {
+		t.Errorf("still held %v, want %v", still, held[2:])
+	}
+}
+
+func TestLeaseBeyondOneTTLIsExpired(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	a, b := join(t, dsn, "a"), join(t, dsn, "b")
+	a.take(false, 1, 2)
+	// As if the database's clock had been set back by an hour.
+	exec(t, dsn, "UPDATE shards SET expires_at = expires_at + interval '1 hour' WHERE shard = 1")
+	leases, err := b.db.Shards(t.Context(), leaseTTL)
+	b.check(err, "Shards")
+	if !leases[1].Free || leases[2].Free {
+		t.Errorf("free: %v, %v; want shard 1 alone", leases[1].Free, leases[2].Free)
+	}
+	if n := b.take(false, 1, 2); n != 1 {
+		t.Errorf("taken %d shards, want 1", n)
+	}
+}
+
+func TestNodesJoinAtOnce(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db := open(t, dsn)
+	const nodes = 20
+	slots := make([]int, nodes)
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() {
+			n, err := db.Join(t.Context(), hook.Node{Name: fmt.Sprintf("n%d", i), StartedAt: time.Now()}, hook.ID(1000+i), leaseTTL)
+			if err != nil {
+				t.Errorf("Join: %v", err)
+			}
+			slots[i] = n.Slot
+		})
+	}
+	wg.Wait()
+	slices.Sort(slots)
+	for i, slot := range slots {
+		if slot != i {
+			t.Fatalf("slots %v, want 0 to %d once each", slots, nodes-1)
+		}
+	}
+}
+
+func TestSlotsOfNodesLongGoneAreReused(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	a, b := join(t, dsn, "a"), join(t, dsn, "b")
+	a.check(a.db.Leave(t.Context(), a.me), "Leave")
+	if c := join(t, dsn, "c"); c.me.Slot != 2 {
+		t.Errorf("a node got slot %d, want 2: slot 0 was in use a moment ago", c.me.Slot)
+	}
+	exec(t, dsn, "UPDATE nodes SET expires_at = now() - interval '25 hours' WHERE name = 'a'")
+	if d := join(t, dsn, "d"); d.me.Slot != 0 {
+		t.Errorf("a node got slot %d, want 0", d.me.Slot)
+	}
+	if _, err := a.db.Heartbeat(t.Context(), a.me, leaseTTL); !errors.Is(err, store.ErrSuperseded) {
+		t.Errorf("Heartbeat of the forgotten node = %v, want %v", err, store.ErrSuperseded)
+	}
+	live, err := b.db.Heartbeat(t.Context(), b.me, leaseTTL)
+	b.check(err, "Heartbeat")
+	var names []string
+	for _, n := range live {
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"b", "c", "d"}) {
+		t.Errorf("live nodes %v, want b, c and d", names)
+	}
+}
+
+func TestNewerProcessSupersedes(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	first := join(t, dsn, "same")
+	first.take(false, 7)
+	// The second process runs on a machine whose clock is behind.
+	second, err := first.db.Join(t.Context(), hook.Node{Name: "same", StartedAt: first.me.StartedAt.Add(-time.Hour)}, 1, leaseTTL)
+	first.check(err, "Join")
+	if second.ID != first.me.ID || second.Slot != first.me.Slot {
+		t.Errorf("joined as %d in slot %d, want %d in %d", second.ID, second.Slot, first.me.ID, first.me.Slot)
+	}
+	if _, err := first.db.Heartbeat(t.Context(), first.me, leaseTTL); !errors.Is(err, store.ErrSuperseded) {
+		t.Errorf("Heartbeat of the older process = %v, want %v", err, store.ErrSuperseded)
+	}
+	if _, err := first.db.Heartbeat(t.Context(), second, leaseTTL); err != nil {
+		t.Errorf("Heartbeat of the newer process: %v", err)
+	}
+	held, err := first.db.TakeShards(t.Context(), second.ID, []int{7}, true, leaseTTL)
+	first.check(err, "TakeShards")
+	if len(held) != 1 || held[0].Epoch <= first.epochs[7] {
+		t.Errorf("taken back %v, want shard 7 in a new epoch", held)
+	}
+}
+
+// TestRenewalHasItsOwnConnection renews while every connection of the pool and
+// both writers wait for a lock.
+func TestRenewalHasItsOwnConnection(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	e := n.endpoint(ten)
+	tx, err := connect(t, dsn).Begin(t.Context())
+	n.check(err, "Begin")
+	_, err = tx.Exec(t.Context(), "LOCK TABLE tenants IN ACCESS EXCLUSIVE MODE")
+	n.check(err, "lock")
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() { _, _ = n.db.TenantByID(t.Context(), ten.ID) }) // times out after 2 s
+		wg.Go(func() { _ = n.tryCommit(&store.Batch{Accepts: []*store.Accept{n.accept(ten.ID, 2, e.ID)}}) })
+	}
+	eventually(t, "busy pools", func() bool { return waitingForLocks(t, dsn) >= 10 })
+	begin := time.Now()
+	held, err := n.db.RenewShards(t.Context(), n.me.ID, []store.Held{{Shard: 9, Epoch: n.epochs[9]}}, leaseTTL)
+	n.check(err, "RenewShards")
+	_, err = n.db.Heartbeat(t.Context(), n.me, leaseTTL)
+	n.check(err, "Heartbeat")
+	if took := time.Since(begin); len(held) != 1 || took > time.Second {
+		t.Errorf("renewed %v in %v, want one shard at once", held, took)
+	}
+	n.check(tx.Rollback(t.Context()), "unlock")
+	wg.Wait()
+}

@@ -1,0 +1,31 @@
+package postgres
+
+import "github.com/breakwaterhq/breakwater/internal/hook"
+
+// Advisory locks by their first number; the second one tells objects apart.
+// Batches take them in this order, then rows, so that no two of them can wait
+// for each other in a circle: tenants, keys (rows), shards, deliveries (rows,
+// by id).
+const (
+	// lockShard: shared by settles, exclusive for a take-over.
+	lockShard = 7001
+	// lockPartitions: whoever creates partitions.
+	lockPartitions = 7002
+	// lockTenant: shared by accepts, exclusive for changes of a tenant's
+	// configuration. An accept therefore either sees the change and is stale,
+	// or has committed before it, so that a deletion finds all deliveries.
+	lockTenant = 7003
+	// lockPrune: the one node that prunes.
+	lockPrune = 7004
+	// lockNodes: nodes that join, so that two never get one slot.
+	lockNodes = 7005
+	// lockKeys: whoever revokes API keys, so that two cannot revoke the last
+	// two admin keys at once.
+	lockKeys = 7006
+	// lockMigrate: the node that migrates.
+	lockMigrate = 7007
+)
+
+// tenantLock maps a tenant to the second number of its lock. Two tenants with
+// the same number only wait for each other for no need.
+func tenantLock(tenant hook.ID) int32 { return int32(uint64(tenant) ^ uint64(tenant)>>32) }

@@ -1,0 +1,192 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres"
+)
+
+// fillBacklog gives endpoint 1 a backlog of 100,000 pending deliveries in a
+// table of 200,000.
+const fillBacklog = `
+INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, state)
+SELECT i, 1, i, CASE WHEN i <= 100000 THEN 1 ELSE 1 + i % 100 END, t, t, CASE WHEN i <= 100000 THEN 0 ELSE 1 END
+FROM generate_series(1, 200000) AS i, LATERAL (SELECT '2026-03-01'::timestamptz + i * interval '1 s') AS x(t)`
+
+// plan returns the generic plan of a statement, as the pool's connections get
+// it once they have prepared it.
+func plan(t *testing.T, conn *pgx.Conn, statement string, parameters int) string {
+	t.Helper()
+	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", parameters), ", ")
+	execute := "EXECUTE planned"
+	if parameters > 0 {
+		execute += "(" + nulls + ")"
+	}
+	for _, sql := range []string{"SET plan_cache_mode = force_generic_plan", "DEALLOCATE ALL", "PREPARE planned AS " + statement} {
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS off) "+execute, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatalf("explain: %v", err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("explain: %v", err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// connectAs opens a connection with the settings of one of the pools.
+func connectAs(t *testing.T, dsn string, settings map[string]string) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(config.RuntimeParams, settings)
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+func TestPlansOfLaneReads(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	open(t, dsn)
+	conn := connectAs(t, dsn, postgres.ReaderSettings)
+	// A plan that was made while the table was young may live on, so young
+	// tables must get the same one.
+	for _, age := range []struct{ name, sql string }{
+		{"empty", ""},
+		{"filled, no statistics", fillBacklog},
+		{"filled, analyzed", "ANALYZE deliveries"},
+	} {
+		if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+age.sql); err != nil {
+			t.Fatal(err)
+		}
+		for name, tc := range map[string]struct {
+			sql        string
+			parameters int
+		}{
+			"read ahead":        {postgres.ReadAheadSQL, 3},
+			"newest due":        {postgres.NewestDueSQL, 3},
+			"next due":          {postgres.NextDueSQL, 2},
+			"pending endpoints": {postgres.PendingEndpointsSQL, 0},
+		} {
+			got := plan(t, conn, tc.sql, tc.parameters)
+			if !strings.Contains(got, "using deliveries_due") {
+				t.Errorf("%s, %s: does not use deliveries_due:\n%s", name, age.name, got)
+			}
+			for _, bad := range []string{"Sort", "Seq Scan", "Bitmap", "deliveries_log"} {
+				if strings.Contains(got, bad) {
+					t.Errorf("%s, %s: %s in the plan:\n%s", name, age.name, bad, got)
+				}
+			}
+		}
+	}
+}
+
+// TestReadAheadTouchesFewPages shows that the cost does not grow with the
+// backlog, and that the walk over pending endpoints jumps.
+func TestReadAheadTouchesFewPages(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	open(t, dsn)
+	conn := connectAs(t, dsn, postgres.ReaderSettings)
+	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+fillBacklog+"; ANALYZE deliveries"); err != nil {
+		t.Fatal(err)
+	}
+	for name, sql := range map[string]string{
+		"read ahead":        strings.NewReplacer("$1", "1", "$2", "'2026-04-01'", "$3", "256").Replace(postgres.ReadAheadSQL),
+		"nothing due":       strings.NewReplacer("$1", "1", "$2", "'2026-02-01'", "$3", "256").Replace(postgres.ReadAheadSQL),
+		"pending endpoints": postgres.PendingEndpointsSQL,
+	} {
+		if n := pagesOf(t, conn, sql); n > 64 {
+			t.Errorf("%s touches %d pages", name, n)
+		}
+	}
+}
+
+// pagesOf returns how many pages a statement touches.
+func pagesOf(t *testing.T, conn *pgx.Conn, sql string) int {
+	t.Helper()
+	var explained []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := conn.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT json) "+sql).Scan(&explained); err != nil {
+		t.Fatalf("explain: %v", err)
+	}
+	return explained[0].Plan.Hit + explained[0].Plan.Read
+}
+
+func TestPlansOfCommits(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	open(t, dsn)
+	conn := connectAs(t, dsn, postgres.CommitterSettings)
+	for _, age := range []string{"", fillBacklog, "ANALYZE deliveries"} {
+		if _, err := conn.Exec(t.Context(), age); err != nil {
+			t.Fatal(err)
+		}
+		settle := plan(t, conn, postgres.SettleSQL, 49)
+		for _, want := range []string{"using deliveries_pkey", "using shards_pkey"} {
+			if !strings.Contains(settle, want) {
+				t.Errorf("settle: no %q in the plan:\n%s", want, settle)
+			}
+		}
+		accept := plan(t, conn, postgres.AcceptSQL, 24)
+		if n := strings.Count(accept, "hashed SubPlan"); n != 2 {
+			t.Errorf("accept: %d hashed lookups, want 2:\n%s", n, accept)
+		}
+		for name, p := range map[string]string{"settle": settle, "accept": accept} {
+			for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join", "Bitmap"} {
+				if strings.Contains(p, bad) {
+					t.Errorf("%s: %s in the plan:\n%s", name, bad, p)
+				}
+			}
+		}
+	}
+}
+
+func TestListsAreBoundedByIndexes(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	ten := n.tenant()
+	e := n.endpoint(ten)
+	exec(t, dsn, fmt.Sprintf(`
+INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, state)
+SELECT i, 1, i, 1 + i %% 100, now(), now(), CASE i %% 50 WHEN 0 THEN 2 ELSE 1 END FROM generate_series(1, 100000) AS i;
+UPDATE deliveries SET tenant_id = %d, endpoint_id = %d WHERE id %% 10000 = 0; ANALYZE`, ten.ID, e.ID))
+	conn := connectAs(t, dsn, postgres.ReaderSettings)
+	dead := []hook.DeliveryState{hook.Dead}
+	for name, f := range map[string]store.DeliveryFilter{
+		"tenant":           {Tenant: ten.ID},
+		"dead of tenant":   {Tenant: ten.ID, States: dead},
+		"endpoint":         {Endpoints: []hook.ID{e.ID}},
+		"dead of endpoint": {Endpoints: []hook.ID{e.ID}, States: dead},
+		"event":            {Event: 5},
+		"everything":       {},
+	} {
+		if pages := pagesOf(t, conn, postgres.ListSQL(f)); pages > 200 {
+			t.Errorf("list by %s touches %d pages", name, pages)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Prune removes one step of what is old: expired keys and secrets, then whole
+// days of events, oldest first. It stops at the first day that must stay, so
+// that no attempt leaves before its delivery. One node prunes at a time; the
+// others have nothing to do meanwhile.
+func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
+	var removed store.Pruned
+	err := d.alone(ctx, func(conn *pgx.Conn) error {
+		var turn bool
+		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, 0)`, lockPrune).Scan(&turn); err != nil {
+			return err
+		}
+		if !turn {
+			removed.Done = true
+			return nil
+		}
+		// Closing the connection would free the lock too, but only some time
+		// later, when the next step may already have found it taken.
+		defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1, 0)`, lockPrune) }()
+		s := pruning{conn: conn, step: p, limit: max(p.Limit, 1), cleared: &d.cleared, removed: &removed}
+		return s.run(ctx)
+	})
+	if err != nil {
+		return removed, fmt.Errorf("prune: %w", err)
+	}
+	return removed, nil
+}
+
+// pruning is one step under way.
+type pruning struct {
+	conn    *pgx.Conn
+	step    store.PruneStep
+	limit   int
+	cleared *atomic.Int64 // see DB
+	removed *store.Pruned
+}
+
+func (s *pruning) run(ctx context.Context) error {
+	keys, err := s.expired(ctx)
+	if err != nil {
+		return err
+	}
+	days, err := s.days(ctx)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		before := *s.removed
+		finished, err := s.day(ctx, day)
+		if err != nil || !finished {
+			return err
+		}
+		if *s.removed != before {
+			return nil // enough for one step
+		}
+	}
+	s.removed.Done = !keys
+	return nil
+}
+
+const (
+	expiredKeys = `
+DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
+  SELECT tenant_id, scope, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+
+	expiredSecrets = `DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
+)
+
+// expired removes keys and secrets past now; more tells that some are left.
+func (s *pruning) expired(ctx context.Context) (more bool, err error) {
+	keys, err := s.conn.Exec(ctx, expiredKeys, at(s.step.Now), s.limit)
+	if err != nil {
+		return false, fmt.Errorf("remove expired keys: %w", err)
+	}
+	secrets, err := s.conn.Exec(ctx, expiredSecrets, at(s.step.Now), s.limit)
+	if err != nil {
+		return false, fmt.Errorf("remove expired secrets: %w", err)
+	}
+	s.removed.Keys += keys.RowsAffected()
+	return keys.RowsAffected() == int64(s.limit) || secrets.RowsAffected() == int64(s.limit), nil
+}
+
+// dayTables are all partitions, also those that an interrupted run has detached
+// but not dropped.
+const dayTables = `
+SELECT c.relname FROM pg_class c
+WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'events'::regclass)
+  AND c.relname ~ '^(events|attempts)_[0-9]{8}$'`
+
+// days returns the days that lie wholly before the step's bound, oldest first.
+func (s *pruning) days(ctx context.Context) ([]day, error) {
+	rows, err := s.conn.Query(ctx, dayTables)
+	if err != nil {
+		return nil, fmt.Errorf("list partitions: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("list partitions: %w", err)
+	}
+	var days []day
+	for _, name := range names {
+		if day, ok := dayFromPartition(name); ok && !day.to().Time().After(s.step.Before) {
+			days = append(days, day)
+		}
+	}
+	slices.Sort(days)
+	return slices.Compact(days), nil
+}
+
+const (
+	// mustStay walks deliveries_event over one day and ends at the first row
+	// that keeps the day.
+	mustStay = `
+SELECT EXISTS (SELECT FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND (state = 0 OR state = 2 AND settled_at > $3))`
+
+	// deleteChunk takes deliveries of the day by deliveries_event. It looks at
+	// the state again: a person may have asked for one more send just now.
+	deleteChunk = `
+DELETE FROM deliveries WHERE id IN (
+  SELECT id FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND state <> 0 AND NOT (state = 2 AND settled_at > $3)
+  ORDER BY event_id, endpoint_id LIMIT $4)
+  AND state <> 0`
+)
+
+// day removes one day, or a part of it; finished tells whether the day is gone.
+func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
+	if s.cleared.Load() != int64(d) {
+		if stays, err := s.mustStay(ctx, d); err != nil || stays {
+			return false, err
+		}
+		s.cleared.Store(int64(d))
+	}
+	tag, err := s.conn.Exec(ctx, deleteChunk, d.from(), d.to(), at(s.step.DeadAfter), s.limit)
+	if err != nil {
+		return false, fmt.Errorf("delete deliveries of %s: %w", d, err)
+	}
+	s.removed.Deliveries += tag.RowsAffected()
+	if tag.RowsAffected() == int64(s.limit) {
+		return false, nil // there may be more
+	}
+	// Hardly a row is left, so looking again costs nothing.
+	if stays, err := s.mustStay(ctx, d); err != nil || stays {
+		return false, err
+	}
+	return true, s.dropDay(ctx, d)
+}
+
+// mustStay reports whether a delivery of the day is pending or died recently.
+// The run then ends: nothing younger may leave before it.
+func (s *pruning) mustStay(ctx context.Context, d day) (stays bool, err error) {
+	if err := s.conn.QueryRow(ctx, mustStay, d.from(), d.to(), at(s.step.DeadAfter)).Scan(&stays); err != nil {
+		return false, fmt.Errorf("look for deliveries of %s that must stay: %w", d, err)
+	}
+	if stays {
+		s.removed.Done = true
+		s.cleared.Store(noDay)
+	}
+	return stays, nil
+}
+
+// dropDay drops the day's partitions, events last: as long as they are there
+// the next step comes back to the day.
+func (s *pruning) dropDay(ctx context.Context, d day) error {
+	for _, t := range []struct {
+		table   string
+		removed *int64
+	}{{"attempts", &s.removed.Attempts}, {"events", &s.removed.Events}} {
+		n, err := s.drop(ctx, t.table, d.partition(t.table))
+		if err != nil {
+			return fmt.Errorf("drop partition %s: %w", d.partition(t.table), err)
+		}
+		*t.removed += n
+	}
+	return nil
+}
+
+// partitionState tells how far an earlier run got: attached, detaching or
+// detached; no row when the table is gone.
+const partitionState = `
+SELECT i.inhrelid IS NOT NULL, coalesce((to_jsonb(i) ->> 'inhdetachpending')::bool, false), current_setting('server_version_num')::int >= 140000
+FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid WHERE c.oid = to_regclass($1)`
+
+// drop detaches a partition without stopping readers and writers of the table,
+// then drops it and returns how many rows it had.
+func (s *pruning) drop(ctx context.Context, table, partition string) (int64, error) {
+	var attached, detaching, concurrently bool
+	rows, err := s.conn.Query(ctx, partitionState, partition)
+	if err != nil {
+		return 0, err
+	}
+	tag, err := pgx.ForEachRow(rows, []any{&attached, &detaching, &concurrently}, func() error { return nil })
+	if err != nil || tag.RowsAffected() == 0 {
+		return 0, err
+	}
+	if attached {
+		how := ""
+		switch {
+		case detaching:
+			how = " FINALIZE"
+		case concurrently:
+			how = " CONCURRENTLY"
+		}
+		if _, err := s.conn.Exec(ctx, "ALTER TABLE "+table+" DETACH PARTITION "+partition+how); err != nil {
+			return 0, err
+		}
+	}
+	var n int64
+	if err := s.conn.QueryRow(ctx, "SELECT count(*) FROM "+partition).Scan(&n); err != nil {
+		return 0, err
+	}
+	_, err = s.conn.Exec(ctx, "DROP TABLE "+partition)
+	return n, err
+}

@@ -1,0 +1,146 @@
+package postgres_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+)
+
+const day = 24 * time.Hour
+
+// prune runs steps until nothing is left to do.
+func (n *node) prune(before time.Time) (sum store.Pruned) {
+	n.t.Helper()
+	for range 100 {
+		got, err := n.db.Prune(n.t.Context(), store.PruneStep{Now: time.Now(), Before: before, DeadAfter: time.Now(), Limit: 7})
+		n.check(err, "Prune")
+		sum.Events += got.Events
+		sum.Deliveries += got.Deliveries
+		sum.Attempts += got.Attempts
+		if got.Done {
+			return sum
+		}
+	}
+	n.t.Fatal("Prune is never done")
+	return sum
+}
+
+// old stores events as if they had been accepted at the given time.
+func (n *node) old(ten hook.Tenant, e hook.Endpoint, at time.Time, events int) []*store.Settle {
+	n.t.Helper()
+	ids, err := hook.NewIDSource(900, 0)
+	n.check(err, "NewIDSource")
+	rev := n.configRev(ten.ID)
+	var accepts []*store.Accept
+	var settles []*store.Settle
+	for range events {
+		a := n.accept(ten.ID, rev, e.ID)
+		a.Event.ID, a.Deliveries[0].ID = ids.Next(at), ids.Next(at)
+		a.Deliveries[0].EventID = a.Event.ID
+		s := n.success(a.Deliveries[0])
+		s.Attempt.ID = ids.Next(at)
+		accepts, settles = append(accepts, a), append(settles, s)
+	}
+	n.commit(&store.Batch{Accepts: accepts})
+	return settles
+}
+
+// partitions returns those of 2025.
+func partitions(t *testing.T, dsn string) []string {
+	t.Helper()
+	return value[[]string](t, dsn, `
+SELECT coalesce(array_agg(relname::text ORDER BY relname), '{}') FROM pg_class WHERE relkind = 'r' AND relname ~ '^(events|attempts)_2025'`)
+}
+
+func TestPruneDropsWholeDays(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	e := n.endpoint(ten)
+	first := time.Date(2025, 5, 1, 13, 0, 0, 0, time.UTC)
+	for i := range 3 {
+		n.commit(&store.Batch{Settles: n.old(ten, e, first.Add(time.Duration(i)*day), 10)})
+	}
+	// The days are 1, 2 and 3 May; the bound lies inside the third.
+	got := n.prune(time.Date(2025, 5, 3, 12, 0, 0, 0, time.UTC))
+	if got.Events != 20 || got.Deliveries != 20 || got.Attempts != 20 {
+		t.Errorf("pruned %+v, want 20 of each", got)
+	}
+	if want := []string{"attempts_20250503", "events_20250503"}; !slices.Equal(partitions(t, dsn), want) {
+		t.Errorf("partitions %v, want %v", partitions(t, dsn), want)
+	}
+	if left := value[int](t, dsn, "SELECT count(*) FROM deliveries"); left != 10 {
+		t.Errorf("%d deliveries left, want 10", left)
+	}
+}
+
+func TestPruneStopsAtPendingDay(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	e := n.endpoint(ten)
+	first := time.Date(2025, 5, 1, 13, 0, 0, 0, time.UTC)
+	blocked := n.old(ten, e, first, 20)
+	n.commit(&store.Batch{Settles: blocked[:19]})
+	n.commit(&store.Batch{Settles: n.old(ten, e, first.Add(day), 5)})
+	if got := n.prune(first.Add(10 * day)); got != (store.Pruned{}) {
+		t.Errorf("pruned %+v behind a pending delivery, want nothing", got)
+	}
+	n.commit(&store.Batch{Settles: blocked[19:]})
+	if got := n.prune(first.Add(10 * day)); got.Events != 25 || got.Deliveries != 25 {
+		t.Errorf("pruned %+v, want 25 of each", got)
+	}
+	_, err := n.db.DeliveryByID(t.Context(), 0, blocked[19].Delivery.ID)
+	if !errors.Is(err, hook.ErrNotFound) {
+		t.Errorf("DeliveryByID = %v, want %v", err, hook.ErrNotFound)
+	}
+}
+
+// TestPruneFinishesWhatWasInterrupted starts from a partition that an earlier
+// run has detached but not dropped.
+func TestPruneFinishesWhatWasInterrupted(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	first := time.Date(2025, 5, 1, 13, 0, 0, 0, time.UTC)
+	n.commit(&store.Batch{Settles: n.old(ten, n.endpoint(ten), first, 3)})
+	exec(t, dsn, "ALTER TABLE attempts DETACH PARTITION attempts_20250501 CONCURRENTLY")
+	if got := n.prune(first.Add(10 * day)); got.Events != 3 || got.Attempts != 3 {
+		t.Errorf("pruned %+v, want 3 events and 3 attempts", got)
+	}
+	if left := partitions(t, dsn); len(left) != 0 {
+		t.Errorf("partitions %v are left", left)
+	}
+}
+
+func TestOneNodePrunesAtATime(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	first := time.Date(2025, 5, 1, 13, 0, 0, 0, time.UTC)
+	n.commit(&store.Batch{Settles: n.old(ten, n.endpoint(ten), first, 3)})
+	other := connect(t, dsn)
+	if _, err := other.Exec(t.Context(), "SELECT pg_advisory_lock(7004, 0)"); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.prune(first.Add(10 * day)); got != (store.Pruned{}) {
+		t.Errorf("pruned %+v beside another node, want nothing", got)
+	}
+	n.check(other.Close(t.Context()), "close")
+	if got := n.prune(first.Add(10 * day)); got.Events != 3 {
+		t.Errorf("pruned %+v, want 3 events", got)
+	}
+}

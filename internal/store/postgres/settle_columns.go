@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// addSettles adds the columns of settleBatch, in its order.
+func (r *run) addSettles(settles []*store.Settle) error {
+	documents, err := encodeDocuments(settles)
+	if err != nil {
+		return err
+	}
+	c := columns[*store.Settle]{r.pipeline, settles}
+	c.int4s(func(s *store.Settle) int { return s.Shard })
+	c.int8s(func(s *store.Settle) int64 { return s.Epoch })
+	c.int4s(func(s *store.Settle) int { return s.Prev })
+	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
+	addState(c)
+	addProgress(c)
+	columns[settleDocuments]{r.pipeline, documents}.jsons(func(d settleDocuments) []byte { return d.limited })
+	addRestore(c)
+	addLast(c)
+	c.times(func(s *store.Settle) time.Time { return s.Delivery.FirstDeliveredAt })
+	r.addAttempts(settles, documents)
+	return nil
+}
+
+func addState(c columns[*store.Settle]) {
+	c.int2s(func(s *store.Settle) int { return int(s.Delivery.State) })
+	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Reason) })
+	c.times(func(s *store.Settle) time.Time { return s.Delivery.SettledAt })
+	c.times(func(s *store.Settle) time.Time { return s.Delivery.DueAt })
+	c.times(func(s *store.Settle) time.Time { return s.Delivery.Progress.RunDueAt })
+	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Run })
+	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ReplayID) })
+}
+
+func addProgress(c columns[*store.Settle]) {
+	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Charged })
+	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Failures })
+	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Fails })
+	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Throttles })
+	c.int4s(func(s *store.Settle) int { return int(s.Delivery.Progress.PrevDelay.Milliseconds()) })
+}
+
+func addRestore(c columns[*store.Settle]) {
+	const none = -1
+	c.int2s(func(s *store.Settle) int {
+		if s.Delivery.Restore == nil {
+			return none
+		}
+		return int(s.Delivery.Restore.State)
+	})
+	c.times(func(s *store.Settle) time.Time {
+		if s.Delivery.Restore == nil {
+			return time.Time{}
+		}
+		return s.Delivery.Restore.DueAt
+	})
+	c.int2s(func(s *store.Settle) int {
+		if s.Delivery.Restore == nil {
+			return none
+		}
+		return int(s.Delivery.Restore.Reason)
+	})
+}
+
+func addLast(c columns[*store.Settle]) {
+	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.Last.AttemptID) })
+	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Class) })
+	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Reason) })
+	c.int2s(func(s *store.Settle) int { return s.Delivery.Last.Status })
+	c.int4s(func(s *store.Settle) int { return int(s.Delivery.Last.Latency.Microseconds()) })
+	c.times(func(s *store.Settle) time.Time { return s.Delivery.Last.At })
+}
+
+// noAttempt stands in for the attempt of a delivery that ends without one: its
+// id 0 tells the statement so.
+var noAttempt hook.Attempt
+
+// addAttempts adds the columns of the attempts.
+func (r *run) addAttempts(settles []*store.Settle, documents []settleDocuments) {
+	attempts := make([]*hook.Attempt, len(settles))
+	for i, s := range settles {
+		if attempts[i] = s.Attempt; s.Attempt == nil {
+			attempts[i] = &noAttempt
+		}
+	}
+	c := columns[*hook.Attempt]{r.pipeline, attempts}
+	c.int8s(func(a *hook.Attempt) int64 { return int64(a.ID) })
+	c.int8s(func(a *hook.Attempt) int64 { return int64(a.NodeID) })
+	c.int4s(func(a *hook.Attempt) int { return a.Number })
+	c.int4s(func(a *hook.Attempt) int { return a.Run })
+	c.int2s(func(a *hook.Attempt) int { return int(a.Kind) })
+	c.int2s(func(a *hook.Attempt) int { return int(a.Class) })
+	c.int2s(func(a *hook.Attempt) int { return int(a.Reason) })
+	c.bools(func(a *hook.Attempt) bool { return a.Charged })
+	c.int2s(func(a *hook.Attempt) int { return a.Status })
+	c.int4s(func(a *hook.Attempt) int { return int(a.Latency.Microseconds()) })
+	c.times(func(a *hook.Attempt) time.Time { return a.StartedAt })
+	c.byteas(func(a *hook.Attempt) []byte { return a.PolicyHash[:] })
+	c.int4s(func(a *hook.Attempt) int { return a.RetryN })
+	c.int4s(func(a *hook.Attempt) int { return int(a.Ceiling.Milliseconds()) })
+	c.float8s(func(a *hook.Attempt) float64 { return a.U })
+	c.int4s(func(a *hook.Attempt) int { return int(a.Delay.Milliseconds()) })
+	c.int2s(func(a *hook.Attempt) int { return int(a.DelaySource) })
+	c.times(func(a *hook.Attempt) time.Time { return a.NextDueAt })
+	c.texts(func(a *hook.Attempt) string { return clean(a.Error) })
+	columns[settleDocuments]{r.pipeline, documents}.jsons(func(d settleDocuments) []byte { return d.detail })
+	c.byteas(func(a *hook.Attempt) []byte { return a.Excerpt })
+}
+
+// settleDocuments are the parts of a settle that are stored as JSON.
+type settleDocuments struct{ limited, detail []byte }
+
+func encodeDocuments(settles []*store.Settle) ([]settleDocuments, error) {
+	all := make([]settleDocuments, len(settles))
+	for i, s := range settles {
+		var err error
+		if tally := s.Delivery.Progress.Limited; len(tally) > 0 { // nearly never
+			if all[i].limited, err = json.Marshal(tally); err != nil {
+				return nil, fmt.Errorf("encode tally: %w", err)
+			}
+		}
+		if s.Attempt == nil {
+			continue
+		}
+		if all[i].detail, err = json.Marshal(&s.Attempt.Detail); err != nil {
+			return nil, fmt.Errorf("encode attempt detail: %w", err)
+		}
+	}
+	return all, nil
+}

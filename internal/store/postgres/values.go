@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// In the database NULL stands for a zero value: not yet, none, unknown.
+
+// moment scans a nullable time into a time.Time: (*moment)(&t).
+type moment time.Time
+
+// ScanTimestamptz implements pgtype.TimestamptzScanner.
+func (m *moment) ScanTimestamptz(v pgtype.Timestamptz) error {
+	*m = moment{}
+	if v.Valid {
+		*m = moment(v.Time.UTC())
+	}
+	return nil
+}
+
+// at returns t as a parameter, NULL when zero. The server keeps microseconds
+// and would round, so the rest is cut here.
+func at(t time.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: t.Truncate(time.Microsecond), Valid: !t.IsZero()}
+}
+
+// orNull returns v as a parameter, NULL when zero.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// clamp makes n fit into an integer column.
+func clamp(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
+
+// clean makes text storable: the server refuses zero bytes and broken UTF-8,
+// and what a hostile endpoint answers must not fail a batch.
+func clean(s string) string {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// document encodes v as a json parameter.
+func document(v any) (json.RawMessage, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode document: %w", err)
+	}
+	return text, nil
+}
+
+// orEmpty returns doc, or {} when there is none.
+func orEmpty(doc json.RawMessage) json.RawMessage {
+	if len(doc) == 0 {
+		return json.RawMessage("{}")
+	}
+	return doc
+}

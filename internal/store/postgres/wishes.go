@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// lockDelivery keeps the owner's settle away until the wish is stored.
+const lockDelivery = deliveryByID + ` FOR UPDATE OF d`
+
+// changeUsage books what a wish makes pending, or no longer pending, on node 0.
+const changeUsage = `
+INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes) VALUES ($1, 0, $2, $3)
+ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes`
+
+func bookUsage(ctx context.Context, tx pgx.Tx, d *hook.Delivery, deliveries int) error {
+	_, err := tx.Exec(ctx, changeUsage, d.TenantID, deliveries, deliveries*d.Size)
+	return err
+}
+
+const (
+	endpointAlive = `SELECT EXISTS (SELECT FROM endpoints WHERE id = $1 AND deleted_at IS NULL)`
+
+	// retryDelivery keeps settled_at: it comes back with the old state.
+	retryDelivery = `
+UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = coalesce(reason, 0), state = 0, due_at = $2, reason = NULL
+WHERE id = $1`
+)
+
+// RetryDelivery makes the delivery due at now for one manual send and keeps
+// what it was before.
+func (d *DB) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (store.DeliveryRow, error) {
+	return d.wish(ctx, tenant, id, a, func(tx pgx.Tx, row *store.DeliveryRow) error {
+		var alive bool
+		if err := tx.QueryRow(ctx, endpointAlive, row.EndpointID).Scan(&alive); err != nil {
+			return err
+		}
+		if !alive {
+			return hook.ErrStateConflict
+		}
+		if row.Restore != nil {
+			return nil // asked before and not sent yet
+		}
+		if _, err := tx.Exec(ctx, retryDelivery, id, at(now)); err != nil {
+			return err
+		}
+		if row.State == hook.Pending {
+			return nil
+		}
+		return bookUsage(ctx, tx, &row.Delivery, 1)
+	})
+}
+
+const cancelDelivery = `
+UPDATE deliveries SET state = 3, reason = $2, settled_at = $3, restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
+WHERE id = $1`
+
+// CancelDelivery ends a pending delivery.
+func (d *DB) CancelDelivery(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (store.DeliveryRow, error) {
+	return d.wish(ctx, tenant, id, a, func(tx pgx.Tx, row *store.DeliveryRow) error {
+		if row.State != hook.Pending {
+			return hook.ErrStateConflict
+		}
+		if _, err := tx.Exec(ctx, cancelDelivery, id, hook.CancelledByUser, at(now)); err != nil {
+			return err
+		}
+		return bookUsage(ctx, tx, &row.Delivery, -1)
+	})
+}
+
+// wish locks the delivery, runs fn and returns the delivery as it is then. The
+// tenant's configuration is locked before, as batches do, so that no endpoint
+// is deleted meanwhile.
+func (d *DB) wish(ctx context.Context, tenant, id hook.ID, a hook.Audit, fn func(pgx.Tx, *store.DeliveryRow) error) (store.DeliveryRow, error) {
+	row, err := d.DeliveryByID(ctx, tenant, id)
+	if err != nil {
+		return store.DeliveryRow{}, err
+	}
+	err = d.change(ctx, a, func(tx pgx.Tx) (err error) {
+		if _, err := tx.Exec(ctx, lockTenants, []int32{tenantLock(row.TenantID)}); err != nil {
+			return err
+		}
+		if row, err = scanDeliveryRow(tx.QueryRow(ctx, lockDelivery, id, int64(tenant))); err != nil {
+			return orNotFound(err)
+		}
+		if err := fn(tx, &row); err != nil {
+			return err
+		}
+		row, err = scanDeliveryRow(tx.QueryRow(ctx, deliveryByID, id, int64(tenant)))
+		return err
+	})
+	if err != nil {
+		return store.DeliveryRow{}, fmt.Errorf("change delivery: %w", err)
+	}
+	return row, nil
+}

@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Commit implements store.Committer.
+func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
+	return db.exclusive(ctx, "commit batch", func(ctx context.Context) error {
+		f := &db.write.fast
+		return f.transaction(ctx, db.write.conn, func() error {
+			c := commit{
+				fastPath: f, batch: b, shards: &db.shards,
+				revs: make(map[hook.ID]int64, 4), usage: make(map[hook.ID]store.Usage, 4),
+			}
+			return c.run()
+		})
+	})
+}
+
+// commit is one batch on its way into the store.
+type commit struct {
+	*fastPath
+	batch  *store.Batch
+	shards *shardTable
+	revs   map[hook.ID]int64 // ConfigRev of the tenants met so far, 0: no such tenant
+	usage  map[hook.ID]store.Usage
+	row    [6]driver.Value // of lookups
+}
+
+func (c *commit) run() error {
+	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeLanes, c.writeUsage} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// owns reports whether the batch's node holds the shard in that epoch. The
+// writer's turn keeps it true until the transaction ends.
+func (c *commit) owns(shard int, epoch int64) bool { return c.shards.holds(c.batch.Node, shard, epoch) }
+
+// count notes that deliveries of a tenant became pending or stopped being so.
+func (c *commit) count(tenant hook.ID, pending, bytes int64) {
+	u := c.usage[tenant]
+	u.Pending += pending
+	u.Bytes += bytes
+	c.usage[tenant] = u
+}
+
+// addUsage moves the counters of one tenant and node.
+const addUsage = `
+INSERT INTO tenant_usage (tenant_id, node_id, pending, bytes) VALUES (?, ?, ?, ?)
+ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = pending + excluded.pending, bytes = bytes + excluded.bytes`
+
+func (c *commit) writeUsage() error {
+	for tenant, u := range c.usage {
+		if u == (store.Usage{}) {
+			continue
+		}
+		if _, err := c.exec(c.addUsage.bind(int64(tenant), int64(c.batch.Node), u.Pending, u.Bytes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

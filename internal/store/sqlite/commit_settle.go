@@ -1,0 +1,197 @@
+package sqlite
+
+import (
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+const (
+	// settlePending is the settle of nearly every attempt: the row is pending
+	// and has as many attempts as the sender knew of.
+	settlePending = `
+UPDATE deliveries SET state = ?, due_at = ?, attempts = ?, run = ?, run_due_at = ?, charged = ?, failures = ?, fails = ?,
+  throttles = ?, prev_delay_ms = ?, limited = ?, replay_id = ?, reason = ?, last_attempt_id = ?, last_class = ?, last_reason = ?,
+  last_status = ?, last_latency_us = ?, last_at = ?, settled_at = ?, first_delivered_at = coalesce(first_delivered_at, ?),
+  restore_state = ?, restore_due_at = ?, restore_reason = ?
+WHERE id = ? AND state = 0 AND attempts = ?`
+
+	// settleEnded records an attempt whose delivery ended while it was under
+	// way: what the delivery is stays, what happened is kept.
+	settleEnded = `
+UPDATE deliveries SET attempts = ?, last_attempt_id = ?, last_class = ?, last_reason = ?, last_status = ?, last_latency_us = ?,
+  last_at = ?, first_delivered_at = coalesce(first_delivered_at, ?), restore_state = ?, restore_due_at = ?, restore_reason = ?
+WHERE id = ? AND state <> 0 AND attempts = ?`
+
+	// endPending ends a delivery without an attempt.
+	endPending = `
+UPDATE deliveries SET state = ?, due_at = ?, reason = ?, settled_at = ?, restore_state = ?, restore_due_at = ?, restore_reason = ?
+WHERE id = ? AND state = 0 AND attempts = ?`
+
+	// findSettled reads what a settle that did not match is compared with.
+	findSettled = `
+SELECT state, attempts, reason, settled_at FROM deliveries WHERE id = ?`
+
+	findAttempt = `
+SELECT 1 FROM attempts WHERE id = ? AND delivery_id = ?`
+
+	insertAttempts = `
+INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, n, run, kind, class, reason, charged, status, latency_us,
+  policy_hash, retry_n, ceiling_ms, u, delay_ms, delay_source, next_due_at, node_id, started_at, error, detail, excerpt) VALUES `
+)
+
+type settleStatements struct {
+	pending, ended, end, find, findAttempt single
+	attempts                               bulk
+	detail                                 []byte // space to encode in
+}
+
+func newSettleStatements() settleStatements {
+	return settleStatements{
+		pending:     single{query: settlePending},
+		ended:       single{query: settleEnded},
+		end:         single{query: endPending},
+		find:        single{query: findSettled},
+		findAttempt: single{query: findAttempt},
+		attempts:    bulk{head: insertAttempts, columns: 25},
+	}
+}
+
+// writeSettles writes every settle whose shard the node owns. Deliveries come
+// first: only an attempt whose delivery counted it gets a row.
+func (c *commit) writeSettles() error {
+	for _, s := range c.batch.Settles {
+		if !c.owns(s.Shard, s.Epoch) {
+			s.Outcome = store.SettleFenced
+			continue
+		}
+		write := c.settleAttempt
+		if s.Attempt == nil {
+			write = c.settleEnd
+		}
+		if err := write(s); err != nil {
+			return err
+		}
+	}
+	_, err := c.flush(&c.settle.attempts)
+	return err
+}
+
+// settleAttempt counts one attempt and adds its row.
+func (c *commit) settleAttempt(s *store.Settle) error {
+	changed, err := c.settlePending(s)
+	if err != nil {
+		return err
+	}
+	if changed == 1 {
+		if s.Delivery.State != hook.Pending {
+			c.count(s.Delivery.TenantID, -1, -int64(s.Delivery.Size))
+		}
+		c.attemptWritten(s)
+		return nil
+	}
+	if changed, err = c.settleEnded(s); err != nil {
+		return err
+	}
+	if changed == 1 {
+		c.attemptWritten(s)
+		return nil
+	}
+	s.Outcome = store.SettleGone
+	if !c.batch.Rerun {
+		return nil
+	}
+	found, err := c.first(c.settle.findAttempt.bind(int64(s.Attempt.ID), int64(s.Delivery.ID)), c.row[:1])
+	if found {
+		s.Outcome = store.SettleWritten // by an earlier run
+	}
+	return err
+}
+
+func (c *commit) attemptWritten(s *store.Settle) {
+	s.Outcome = store.SettleWritten
+	c.addAttempt(s.Attempt)
+}
+
+func (c *commit) settlePending(s *store.Settle) (int64, error) {
+	d, p, last := &s.Delivery, &s.Delivery.Progress, &s.Delivery.Last
+	limited, err := tallyText(p.Limited)
+	if err != nil {
+		return 0, err
+	}
+	state, due, reason := restoreColumns(d.Restore)
+	return c.exec(c.settle.pending.bind(
+		int64(d.State), d.DueAt.UnixMicro(), int64(s.Prev+1), int64(p.Run), p.RunDueAt.UnixMicro(), int64(p.Charged),
+		int64(p.Failures), int64(p.Fails), int64(p.Throttles), p.PrevDelay.Milliseconds(), limited, orNull(d.ReplayID),
+		orNull(d.Reason), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
+		last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt),
+		state, due, reason, int64(d.ID), int64(s.Prev)))
+}
+
+func (c *commit) settleEnded(s *store.Settle) (int64, error) {
+	d, last := &s.Delivery, &s.Delivery.Last
+	state, due, reason := restoreColumns(d.Restore)
+	return c.exec(c.settle.ended.bind(
+		int64(s.Prev+1), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
+		last.Latency.Microseconds(), stamp(last.At), stamp(d.FirstDeliveredAt), state, due, reason, int64(d.ID), int64(s.Prev)))
+}
+
+// settleEnd ends a delivery that was held too long.
+func (c *commit) settleEnd(s *store.Settle) error {
+	d := &s.Delivery
+	state, due, reason := restoreColumns(d.Restore)
+	changed, err := c.exec(c.settle.end.bind(
+		int64(d.State), d.DueAt.UnixMicro(), orNull(d.Reason), stamp(d.SettledAt), state, due, reason, int64(d.ID), int64(s.Prev)))
+	if err != nil {
+		return err
+	}
+	if changed == 1 {
+		if d.State != hook.Pending {
+			c.count(d.TenantID, -1, -int64(d.Size))
+		}
+		s.Outcome = store.SettleWritten
+		return nil
+	}
+	s.Outcome = store.SettleGone
+	if !c.batch.Rerun {
+		return nil
+	}
+	row := c.row[:4]
+	found, err := c.first(c.settle.find.bind(int64(d.ID)), row)
+	if found && row[0] == int64(d.State) && row[1] == int64(s.Prev) && row[2] == orNull(d.Reason) && row[3] == stamp(d.SettledAt) {
+		s.Outcome = store.SettleWritten // by an earlier run
+	}
+	return err
+}
+
+// addAttempt adds the row of an attempt.
+func (c *commit) addAttempt(a *hook.Attempt) {
+	c.settle.attempts.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
+		int64(a.Number), int64(a.Run), int64(a.Kind), int64(a.Class), int64(a.Reason), bit(a.Charged), int64(a.Status),
+		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(),
+		int64(a.DelaySource), stamp(a.NextDueAt), int64(a.NodeID), a.StartedAt.UnixMicro(),
+		textOrNull(a.Error), c.detail(&a.Detail), blobOrNull(a.Excerpt))
+}
+
+// detail is the document of an attempt, NULL when it is empty.
+func (c *commit) detail(d *hook.AttemptDetail) any {
+	c.settle.detail = appendDetail(c.settle.detail[:0], d)
+	if len(c.settle.detail) == len("{}") {
+		return nil
+	}
+	return string(c.settle.detail)
+}
+
+// restoreColumns spreads what a delivery was before a manual send.
+func restoreColumns(r *hook.Restore) (state, due, reason any) {
+	if r == nil {
+		return nil, nil, nil
+	}
+	return int64(r.State), r.DueAt.UnixMicro(), orNull(r.Reason)
+}
+
+func tallyText(t hook.Tally) (any, error) {
+	if len(t) == 0 {
+		return nil, nil
+	}
+	return jsonText(t, "")
+}

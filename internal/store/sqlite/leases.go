@@ -1,0 +1,175 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// The directory's lock leaves one process, so leases never expire here: a shard
+// marked as another node's is left over from a process that is gone.
+
+const (
+	findNode = `SELECT id, slot FROM nodes WHERE name = ?1`
+
+	// freeSlot is the smallest slot without a node.
+	freeSlot = `
+SELECT min(s) FROM (SELECT 0 AS s UNION ALL SELECT slot + 1 FROM nodes) WHERE s NOT IN (SELECT slot FROM nodes)`
+
+	insertNode = `
+INSERT INTO nodes (id, slot, name, addr, version, draining, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+
+	updateNode = `
+UPDATE nodes SET addr = ?2, version = ?3, draining = ?4, started_at = ?5 WHERE id = ?1`
+)
+
+// Join implements store.Leases.
+func (db *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, _ time.Duration) (hook.Node, error) {
+	err := db.update(ctx, "join", func(t tx) error {
+		err := t.row(findNode, n.Name).Scan(&n.ID, &n.Slot)
+		if err == nil {
+			_, err = t.exec(updateNode, n.ID, n.Addr, n.Version, bit(n.Draining), n.StartedAt.UnixMicro())
+			return err
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		n.ID = newID
+		if err := t.row(freeSlot).Scan(&n.Slot); err != nil {
+			return err
+		}
+		_, err = t.exec(insertNode, n.ID, n.Slot, n.Name, n.Addr, n.Version, bit(n.Draining), n.StartedAt.UnixMicro())
+		return err
+	})
+	return n, err
+}
+
+// Heartbeat returns the node itself: there is no other. It writes nothing.
+func (db *DB) Heartbeat(_ context.Context, n hook.Node, _ time.Duration) ([]hook.Node, error) {
+	if err := db.usable(); err != nil {
+		return nil, err
+	}
+	return []hook.Node{n}, nil
+}
+
+// shardTable mirrors the table of shards. Changing it takes the writer's turn
+// and the mutex; reading it takes either. A commit reads it during its turn,
+// which is what makes it a fence; others need not wait for the disk.
+type shardTable struct {
+	mu     sync.RWMutex
+	leases [hook.Shards]store.ShardLease
+}
+
+// holds reports whether node holds the shard in that epoch.
+func (s *shardTable) holds(node hook.ID, shard int, epoch int64) bool {
+	if shard < 0 || shard >= hook.Shards {
+		return false
+	}
+	lease := &s.leases[shard]
+	return lease.Owner == node && lease.Epoch == epoch
+}
+
+func (s *shardTable) set(leases []store.ShardLease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range leases {
+		l.Free = l.Owner == 0
+		s.leases[l.Shard] = l
+	}
+}
+
+// Shards implements store.Leases.
+func (db *DB) Shards(context.Context, time.Duration) ([]store.ShardLease, error) {
+	if err := db.usable(); err != nil {
+		return nil, err
+	}
+	db.shards.mu.RLock()
+	defer db.shards.mu.RUnlock()
+	return slices.Clone(db.shards.leases[:]), nil
+}
+
+const (
+	listShards = `SELECT shard, coalesce(owner_id, 0), epoch FROM shards`
+
+	// setOwner changes the owner of shards, and their epochs by none or one.
+	setOwner = `
+UPDATE shards SET owner_id = ?2, epoch = epoch + ?3 WHERE shard IN (SELECT value FROM json_each(?1))`
+)
+
+// loadShards fills the mirror.
+func (db *DB) loadShards(ctx context.Context) error {
+	return db.exclusive(ctx, "read shards", func(ctx context.Context) error {
+		all, err := search(ctx, db.write.conn, func(r scannable, l *store.ShardLease) error {
+			return r.Scan(&l.Shard, &l.Owner, &l.Epoch)
+		}, listShards)
+		db.shards.set(all)
+		return err
+	})
+}
+
+// TakeShards implements store.Leases. Having the writer's turn, it runs between
+// commits; the next commit compares with the new epochs.
+func (db *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, _ time.Duration) (held []store.Held, err error) {
+	err = db.exclusive(ctx, "take shards", func(ctx context.Context) error {
+		free := slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return db.shards.leases[s].Owner == node && !mine })
+		if err := db.setOwner(ctx, free, node, 1); err != nil {
+			return err
+		}
+		for _, s := range free {
+			held = append(held, store.Held{Shard: s, Epoch: db.shards.leases[s].Epoch})
+		}
+		return nil
+	})
+	return held, err
+}
+
+// ReleaseShards implements store.Leases.
+func (db *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
+	return db.exclusive(ctx, "release shards", func(ctx context.Context) error {
+		var own []int
+		for _, h := range held {
+			if db.shards.holds(node, h.Shard, h.Epoch) {
+				own = append(own, h.Shard)
+			}
+		}
+		return db.setOwner(ctx, own, 0, 0)
+	})
+}
+
+// setOwner stores a change of owner and then mirrors it. The caller has the
+// writer's turn.
+func (db *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs int64) error {
+	err := db.write.transaction(ctx, func(t tx) error {
+		_, err := t.exec(setOwner, idList(shards), orNull(owner), epochs)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	changed := make([]store.ShardLease, len(shards))
+	for i, s := range shards {
+		changed[i] = store.ShardLease{Shard: s, Owner: owner, Epoch: db.shards.leases[s].Epoch + epochs}
+	}
+	db.shards.set(changed)
+	return nil
+}
+
+// RenewShards implements store.Leases. There is nothing to extend.
+func (db *DB) RenewShards(_ context.Context, node hook.ID, held []store.Held, _ time.Duration) ([]store.Held, error) {
+	if err := db.usable(); err != nil {
+		return nil, err
+	}
+	db.shards.mu.RLock()
+	defer db.shards.mu.RUnlock()
+	return slices.DeleteFunc(slices.Clone(held), func(h store.Held) bool { return !db.shards.holds(node, h.Shard, h.Epoch) }), nil
+}
+
+// Leave has nothing to tell anybody: the row keeps id and slot for the next
+// process of this name.
+func (db *DB) Leave(context.Context, hook.Node) error { return db.usable() }

@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+const (
+	// prunable finds the oldest events that nothing keeps: no delivery that is
+	// pending or died too recently.
+	prunable = `
+SELECT e.id FROM events e WHERE e.id < ?1 AND NOT EXISTS (
+  SELECT 1 FROM deliveries d WHERE d.event_id = e.id AND (d.state = 0 OR d.state = 2 AND d.settled_at > ?2))
+ORDER BY e.id LIMIT ?3`
+
+	// stillPrunable asks again inside the transaction: a person may have wished
+	// for a retry since.
+	stillPrunable = `
+SELECT NOT EXISTS (
+  SELECT 1 FROM deliveries d WHERE d.event_id = ?1 AND (d.state = 0 OR d.state = 2 AND d.settled_at > ?2))`
+
+	deleteAttempts   = `DELETE FROM attempts WHERE delivery_id IN (SELECT id FROM deliveries WHERE event_id = ?1)`
+	deleteDeliveries = `DELETE FROM deliveries WHERE event_id = ?1`
+	deleteEvent      = `DELETE FROM events WHERE id = ?1`
+
+	deleteExpiredKeys = `
+DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
+  SELECT tenant_id, scope, key FROM idempotency_keys WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)`
+
+	deleteExpiredSecrets = `
+DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= ?1 LIMIT ?2)`
+)
+
+// Prune implements store.Maintenance. It looks for events without the writer's
+// turn, so that a long search past kept events delays nobody.
+func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
+	events, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) },
+		prunable, hook.IDFloor(p.Before), p.DeadAfter.UnixMicro(), p.Limit)
+	if err != nil {
+		return store.Pruned{}, db.readErr("find old events", err)
+	}
+	var out store.Pruned
+	err = db.update(ctx, "prune", func(t tx) error {
+		for _, id := range events {
+			if err := t.pruneEvent(id, p, &out); err != nil {
+				return err
+			}
+		}
+		if out.Keys, err = t.exec(deleteExpiredKeys, p.Now.UnixMicro(), p.Limit); err != nil {
+			return err
+		}
+		secrets, err := t.exec(deleteExpiredSecrets, p.Now.UnixMicro(), p.Limit)
+		full := int64(p.Limit)
+		out.Done = int64(len(events)) < full && out.Keys < full && secrets < full
+		return err
+	})
+	if err != nil {
+		return store.Pruned{}, err
+	}
+	return out, nil
+}
+
+func (t tx) pruneEvent(id hook.ID, p store.PruneStep, out *store.Pruned) error {
+	var still bool
+	if err := t.row(stillPrunable, id, p.DeadAfter.UnixMicro()).Scan(&still); err != nil || !still {
+		return err
+	}
+	for _, step := range []struct {
+		stmt  string
+		count *int64
+	}{{deleteAttempts, &out.Attempts}, {deleteDeliveries, &out.Deliveries}, {deleteEvent, &out.Events}} {
+		n, err := t.exec(step.stmt, id)
+		if err != nil {
+			return err
+		}
+		*step.count += n
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// writer is the one connection that writes. Whoever has its turn may use it;
+// waiting for the turn ends with the caller's context, but a transaction that
+// has begun runs to its end: interrupting a commit would only leave its outcome
+// unknown.
+type writer struct {
+	turn chan struct{} // holds one token while nobody writes
+	pool *sql.DB
+	conn *sql.Conn
+	fast fastPath
+}
+
+func openWriter(ctx context.Context, path string) (*writer, error) {
+	pool, err := openPool(path, 1, writerSettings)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{turn: make(chan struct{}, 1), pool: pool, fast: newFastPath()}
+	if w.conn, err = pool.Conn(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open for writing: %w", err), pool.Close())
+	}
+	if err := checkDurable(ctx, w.conn); err != nil {
+		return nil, errors.Join(err, w.conn.Close(), pool.Close())
+	}
+	w.turn <- struct{}{}
+	return w, nil
+}
+
+// acquire waits for the turn.
+func (w *writer) acquire(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-w.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *writer) release() { w.turn <- struct{}{} }
+
+// close waits for the turn and keeps it.
+func (w *writer) close() error {
+	<-w.turn
+	return errors.Join(w.fast.close(), w.conn.Close(), w.pool.Close())
+}
+
+// tx is a write transaction. Its statements see what it wrote.
+type tx struct {
+	ctx  context.Context
+	conn *sql.Conn
+}
+
+// exec runs a statement and returns how many rows it changed.
+func (t tx) exec(query string, args ...any) (int64, error) {
+	res, err := t.conn.ExecContext(t.ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (t tx) row(query string, args ...any) *sql.Row {
+	return t.conn.QueryRowContext(t.ctx, query, args...)
+}
+
+// update runs fn in a write transaction and commits it unless fn fails.
+func (db *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
+	return db.exclusive(ctx, doing, func(ctx context.Context) error { return db.write.transaction(ctx, fn) })
+}
+
+// transaction is update for a caller that has the turn.
+func (w *writer) transaction(ctx context.Context, fn func(tx) error) error {
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := fn(tx{ctx, w.conn})
+	if err == nil {
+		_, err = w.conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		// SQLite has already rolled back after some errors; then there is
+		// nothing left to roll back, and the first error is the one to tell.
+		_, _ = w.conn.ExecContext(ctx, "ROLLBACK")
+	}
+	return err
+}
+
+// exclusive runs fn with the writer's turn, in a context that does not end.
+func (db *DB) exclusive(ctx context.Context, doing string, fn func(context.Context) error) error {
+	if err := db.write.acquire(ctx); err != nil {
+		return fmt.Errorf("%s: wait for the writer: %w", doing, err)
+	}
+	defer db.write.release()
+	if err := db.usable(); err != nil {
+		return err
+	}
+	return db.fail(doing, fn(context.WithoutCancel(ctx)))
+}

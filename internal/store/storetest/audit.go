@@ -1,0 +1,102 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+var auditTests = []test{
+	{"a change that cannot be recorded does not happen", auditAtomic},
+	{"every change is recorded, a refused one is not", auditRecords},
+	{"a record comes back as it went in", auditRoundTrip},
+}
+
+// auditAtomic gives every change a record whose id is taken: the record cannot
+// be stored, so the change must not be either.
+func auditAtomic(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	d := w.stored(ten, e).Deliveries[0]
+	k := w.key(hook.ScopeTenantRead, ten.ID, time.Time{})
+	taken := w.audit(ten.ID, "first")
+	w.check(w.db.WriteAudit(w.ctx(), taken), "WriteAudit")
+	before := w.configRev(ten.ID)
+
+	newTenant, newEndpoint, newKey := ten, w.newEndpoint(ten), w.newKey(hook.ScopeAdmin, 0)
+	newTenant.ID, newTenant.UID = w.id(), "other"
+	changed := e
+	changed.URL = "https://example.test/changed"
+	for name, change := range map[string]func() error{
+		"WriteAudit":     func() error { return w.db.WriteAudit(w.ctx(), taken) },
+		"CreateTenant":   func() error { return w.db.CreateTenant(w.ctx(), newTenant, taken) },
+		"UpdateTenant":   func() error { _, err := w.db.UpdateTenant(w.ctx(), ten, taken); return err },
+		"CreateEndpoint": func() error { return w.db.CreateEndpoint(w.ctx(), newEndpoint, nil, taken) },
+		"UpdateEndpoint": func() error { _, err := w.db.UpdateEndpoint(w.ctx(), changed, taken); return err },
+		"DeleteEndpoint": func() error { _, err := w.db.DeleteEndpoint(w.ctx(), ten.ID, e.ID, w.now, taken); return err },
+		"RotateSecret":   func() error { return w.db.RotateSecret(w.ctx(), w.secret(e), w.now, w.now, taken) },
+		"CreateKey":      func() error { return w.db.CreateKey(w.ctx(), newKey, taken) },
+		"RevokeKey":      func() error { return w.db.RevokeKey(w.ctx(), k.ID, w.now, taken) },
+		"RetryDelivery":  func() error { _, err := w.db.RetryDelivery(w.ctx(), ten.ID, d.ID, w.now, taken); return err },
+		"CancelDelivery": func() error { _, err := w.db.CancelDelivery(w.ctx(), ten.ID, d.ID, w.now, taken); return err },
+	} {
+		if change() == nil {
+			w.t.Errorf("%s without its record succeeded", name)
+		}
+	}
+
+	w.same(w.configRev(ten.ID), before, "ConfigRev")
+	_, err := w.db.TenantByID(w.ctx(), newTenant.ID)
+	w.wantErr(err, hook.ErrNotFound, "TenantByID")
+	_, err = w.db.EndpointByID(w.ctx(), ten.ID, newEndpoint.ID)
+	w.wantErr(err, hook.ErrNotFound, "EndpointByID")
+	got, err := w.db.EndpointByID(w.ctx(), ten.ID, e.ID)
+	w.check(err, "EndpointByID")
+	w.same(got, e, "endpoint")
+	w.same(w.expiries(e), []time.Time(nil), "secrets")
+	_, err = w.db.KeyByHash(w.ctx(), newKey.Hash)
+	w.wantErr(err, hook.ErrNotFound, "KeyByHash")
+	read, err := w.db.KeyByHash(w.ctx(), k.Hash)
+	w.check(err, "KeyByHash")
+	w.same(read, k, "key")
+	w.same(w.delivery(d.ID), d, "delivery")
+	w.wantUsage(ten.ID, 1, 7, "after changes that did not happen")
+}
+
+// audits reads all records, or skips the test where the dialect shows none.
+func (w *world) audits() []hook.Audit {
+	w.t.Helper()
+	if w.features.Audits == nil {
+		w.t.Skip("the dialect shows no audit records")
+	}
+	return w.features.Audits(w.t, w.db)
+}
+
+func auditRecords(w *world) {
+	w.audits()
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	e, err := w.db.UpdateEndpoint(w.ctx(), e, w.audit(ten.ID, "endpoint.update"))
+	w.check(err, "UpdateEndpoint")
+	old := e
+	old.Rev--
+	_, err = w.db.UpdateEndpoint(w.ctx(), old, w.audit(ten.ID, "endpoint.refused"))
+	w.wantErr(err, hook.ErrVersionMismatch, "UpdateEndpoint")
+	_, err = w.db.DeleteEndpoint(w.ctx(), ten.ID, e.ID, w.now, w.audit(ten.ID, "endpoint.delete"))
+	w.check(err, "DeleteEndpoint")
+	var actions []string
+	for _, a := range w.audits() {
+		actions = append(actions, a.Action)
+	}
+	w.same(actions, []string{"tenant.create", "endpoint.create", "endpoint.update", "endpoint.delete"}, "actions")
+}
+
+func auditRoundTrip(w *world) {
+	w.audits()
+	full := w.audit(w.id(), "endpoint.pause")
+	bare := hook.Audit{ID: w.id(), Actor: "server", Action: "retention", Subject: "events", At: w.now}
+	for _, a := range []hook.Audit{full, bare} {
+		w.check(w.db.WriteAudit(w.ctx(), a), "WriteAudit")
+	}
+	w.same(w.audits(), []hook.Audit{full, bare}, "records")
+}

@@ -1,0 +1,234 @@
+package storetest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+var laneReaderTests = []test{
+	{"read-ahead is oldest due first", readAheadOrder},
+	{"read-ahead is bounded and sees only pending and due", readAheadBounds},
+	{"the newest due come newest first", newestDue},
+	{"the next due lies after now", nextDue},
+	{"pending endpoints come with their first due time", pendingEndpoints},
+	{"endpoints with new deliveries are found by id", acceptedSince},
+	{"an event belongs to its tenant", eventOfTenant},
+}
+
+var laneTests = []test{
+	{"a destination is complete", destinationComplete},
+	{"deleted and unknown destinations are left out", destinationsLeftOut},
+	{"every field of a checkpoint comes back", checkpointRoundTrip},
+}
+
+// spread stores one event per due time and returns the deliveries in the order
+// of the given times.
+func (w *world) spread(ten hook.Tenant, e hook.Endpoint, dues ...time.Duration) []hook.ID {
+	w.t.Helper()
+	var accepts []*store.Accept
+	var ids []hook.ID
+	for _, due := range dues {
+		a := dueAt(w.accept(ten, e), w.now.Add(due))
+		accepts = append(accepts, a)
+		ids = append(ids, a.Deliveries[0].ID)
+	}
+	w.store(accepts...)
+	return ids
+}
+
+func readAheadOrder(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	// Equal due times are ordered by id.
+	ids := w.spread(ten, e, -time.Second, -3*time.Second, -time.Second, -2*time.Second)
+	got, err := w.db.ReadAhead(w.ctx(), e.ID, w.now, 10)
+	w.check(err, "ReadAhead")
+	w.same(deliveryIDs(got), []hook.ID{ids[1], ids[3], ids[0], ids[2]}, "order")
+	for _, d := range got {
+		w.same(d, w.delivery(d.ID), "delivery read ahead")
+	}
+}
+
+func readAheadBounds(w *world) {
+	ten := w.tenant()
+	e, other := w.endpoint(ten), w.endpoint(ten)
+	ids := w.spread(ten, e, -4*time.Second, -3*time.Second, -2*time.Second, -time.Second, 0, time.Microsecond)
+	w.spread(ten, other, -time.Hour)
+	w.written(w.success(w.delivery(ids[0])), w.dead(w.delivery(ids[1])))
+	_, err := w.db.CancelDelivery(w.ctx(), ten.ID, ids[2], w.now, w.audit(ten.ID, "delivery.cancel"))
+	w.check(err, "CancelDelivery")
+
+	got, err := w.db.ReadAhead(w.ctx(), e.ID, w.now, 10)
+	w.check(err, "ReadAhead")
+	w.same(deliveryIDs(got), ids[3:5], "pending and due")
+	got, err = w.db.ReadAhead(w.ctx(), e.ID, w.now.Add(time.Hour), 2)
+	w.check(err, "ReadAhead")
+	w.same(deliveryIDs(got), ids[3:5], "the first two")
+	got, err = w.db.ReadAhead(w.ctx(), w.id(), w.now, 10)
+	w.check(err, "ReadAhead of an unknown endpoint")
+	w.same(got, []hook.Delivery{}, "deliveries of an unknown endpoint")
+}
+
+func newestDue(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	ids := w.spread(ten, e, -3*time.Second, -time.Second, -time.Second, -2*time.Second, time.Second)
+	w.written(w.success(w.delivery(ids[3])))
+	got, err := w.db.NewestDue(w.ctx(), e.ID, w.now, 10)
+	w.check(err, "NewestDue")
+	w.same(deliveryIDs(got), []hook.ID{ids[2], ids[1], ids[0]}, "order")
+	got, err = w.db.NewestDue(w.ctx(), e.ID, w.now, 1)
+	w.check(err, "NewestDue")
+	w.same(deliveryIDs(got), []hook.ID{ids[2]}, "the newest")
+}
+
+func nextDue(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	next := func() time.Time {
+		w.t.Helper()
+		at, err := w.db.NextDue(w.ctx(), e.ID, w.now)
+		w.check(err, "NextDue")
+		return at
+	}
+	w.same(next(), time.Time{}, "next due of an idle endpoint")
+	ids := w.spread(ten, e, -time.Second, 0, 2*time.Second, time.Second+time.Microsecond)
+	w.same(next(), w.now.Add(time.Second+time.Microsecond), "next due")
+	w.written(w.success(w.delivery(ids[3])))
+	w.same(next(), w.now.Add(2*time.Second), "next due after a success")
+	w.pass(2 * time.Second)
+	w.same(next(), time.Time{}, "next due once all are due")
+}
+
+func pendingEndpoints(w *world) {
+	ten := w.tenant()
+	all := w.endpoints(ten, 5)
+	w.spread(ten, all[0], time.Hour, -time.Minute, 0)
+	w.spread(ten, all[1], 2*time.Hour)
+	done := w.spread(ten, all[2], 0)
+	w.written(w.success(w.delivery(done[0])))
+	w.spread(ten, all[4], -time.Second)
+
+	want := []store.PendingEndpoint{
+		{ID: all[0].ID, Due: w.now.Add(-time.Minute)},
+		{ID: all[1].ID, Due: w.now.Add(2 * time.Hour)},
+		{ID: all[4].ID, Due: w.now.Add(-time.Second)},
+	}
+	w.same(w.pending(allShards()), want, "pending endpoints")
+
+	shard := hook.ShardOf(all[1].ID)
+	want = slices.DeleteFunc(want, func(p store.PendingEndpoint) bool { return hook.ShardOf(p.ID) != shard })
+	w.same(w.pending([]int{shard}), want, "pending endpoints of one shard")
+	w.same(w.pending(nil), []store.PendingEndpoint{}, "pending endpoints of no shard")
+}
+
+func (w *world) pending(shards []int) []store.PendingEndpoint {
+	w.t.Helper()
+	got, err := w.db.PendingEndpoints(w.ctx(), shards)
+	w.check(err, "PendingEndpoints")
+	slices.SortFunc(got, func(a, b store.PendingEndpoint) int { return cmp.Compare(a.ID, b.ID) })
+	return got
+}
+
+func acceptedSince(w *world) {
+	ten := w.tenant()
+	all := w.endpoints(ten, 3)
+	w.stored(ten, all[0], all[1])
+	second := w.stored(ten, all[1], all[2])
+	w.stored(ten, all[2])
+	got, err := w.db.AcceptedSince(w.ctx(), second.Deliveries[0].ID)
+	w.check(err, "AcceptedSince")
+	slices.Sort(got)
+	w.same(got, []hook.ID{all[1].ID, all[2].ID}, "endpoints")
+	got, err = w.db.AcceptedSince(w.ctx(), w.id())
+	w.check(err, "AcceptedSince")
+	w.same(got, []hook.ID{}, "endpoints since now")
+}
+
+func eventOfTenant(w *world) {
+	ten, other := w.tenant(), w.tenant()
+	a := w.stored(ten)
+	_, err := w.db.Event(w.ctx(), other.ID, a.Event.ID)
+	w.wantErr(err, hook.ErrNotFound, "Event of another tenant")
+	_, err = w.db.Event(w.ctx(), ten.ID, w.id())
+	w.wantErr(err, hook.ErrNotFound, "Event that is not there")
+	got, err := w.db.Event(w.ctx(), 0, a.Event.ID)
+	w.check(err, "Event of any tenant")
+	w.same(got, a.Event, "event")
+}
+
+// destination reads what is needed to send to one endpoint.
+func (w *world) destination(id hook.ID) store.Destination {
+	w.t.Helper()
+	got, err := w.db.Destinations(w.ctx(), []hook.ID{id})
+	w.check(err, "Destinations")
+	if len(got) != 1 || got[0].Endpoint.ID != id {
+		w.t.Fatalf("Destinations = %v, want endpoint %d alone", got, id)
+	}
+	return got[0]
+}
+
+func destinationComplete(w *world) {
+	ten := w.tenant()
+	ten.Policy = []byte(`{"retry":{"max_attempts":9}}`)
+	ten, err := w.db.UpdateTenant(w.ctx(), ten, w.audit(ten.ID, "tenant.update"))
+	w.check(err, "UpdateTenant")
+	e := w.newEndpoint(ten)
+	old, expired := w.secret(e), w.secret(e)
+	expired.ExpiresAt = w.now.Add(-time.Hour)
+	w.check(w.db.CreateEndpoint(w.ctx(), e, []hook.Secret{old, expired}, w.audit(ten.ID, "endpoint.create")), "CreateEndpoint")
+
+	got := w.destination(e.ID)
+	w.same(got.Endpoint, e, "endpoint")
+	w.same([]byte(compact(got.TenantPolicy)), []byte(compact(ten.Policy)), "tenant policy")
+	w.same(got.Secrets, []hook.Secret{expired, old}, "secrets, newest first")
+	if got.Lane != nil {
+		w.t.Errorf("lane = %+v, want none before the first checkpoint", got.Lane)
+	}
+}
+
+func destinationsLeftOut(w *world) {
+	ten := w.tenant()
+	all := w.endpoints(ten, 3)
+	_, err := w.db.DeleteEndpoint(w.ctx(), ten.ID, all[1].ID, w.now, w.audit(ten.ID, "endpoint.delete"))
+	w.check(err, "DeleteEndpoint")
+	got, err := w.db.Destinations(w.ctx(), []hook.ID{all[2].ID, all[1].ID, w.id(), all[0].ID})
+	w.check(err, "Destinations")
+	var ids []hook.ID
+	for _, d := range got {
+		ids = append(ids, d.Endpoint.ID)
+	}
+	slices.Sort(ids)
+	w.same(ids, []hook.ID{all[0].ID, all[2].ID}, "destinations")
+	got, err = w.db.Destinations(w.ctx(), nil)
+	w.check(err, "Destinations of nothing")
+	w.same(got, []store.Destination{}, "destinations of nothing")
+}
+
+func checkpointRoundTrip(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	full := lane.Checkpoint{
+		Open: true, OpenReason: lane.OpenedByRatio,
+		OpenedAt: w.now.Add(-1 * time.Minute), ClosedAt: w.now.Add(-2 * time.Minute),
+		BlockedAt: w.now.Add(-3 * time.Minute), LastBadAt: w.now.Add(-4 * time.Minute),
+		NextProbeAt: w.now.Add(5 * time.Minute), HoldUntil: w.now.Add(6 * time.Minute),
+		Limit: 12.75, SlowStart: true, BaseLatency: 1234567 * time.Microsecond, BaseWeight: 0.625,
+		SRTT: 7654321 * time.Microsecond, HealthyPeak: 99.5,
+		Pace: 3.25, PaceSlowStart: true, ThrottledAt: w.now.Add(-7 * time.Minute), RetryAfter: 1500 * time.Millisecond,
+	}
+	for name, want := range map[string]lane.Checkpoint{"full": full, "empty": {Limit: 1}} {
+		save := w.laneSave(e.ID, 0)
+		save.Checkpoint = want
+		w.commit(&store.Batch{Lanes: []*store.LaneSave{save}})
+		if save.Outcome != store.SettleWritten {
+			w.t.Fatalf("%s: outcome %d, want written", name, save.Outcome)
+		}
+		w.same(w.destination(e.ID).Lane, &want, name+" checkpoint")
+	}
+}

@@ -1,0 +1,114 @@
+// Package storetest is the contract of package store as a test suite: every
+// dialect runs it, so that the rest of the program may forget which database
+// it talks to. It also holds Faulty, a store whose commits fail on demand.
+//
+// It looks at a store through store.DB only. What one dialect alone promises
+// (query plans, pragmas, partitions, lease clocks) is tested beside it.
+package storetest
+
+import (
+	"testing"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Features is what the suite cannot see through store.DB.
+type Features struct {
+	// Audits returns all audit records, oldest first. When it is nil, the suite
+	// checks only that a record that cannot be stored undoes the change.
+	Audits func(t testing.TB, db store.DB) []hook.Audit
+}
+
+// Run runs the whole contract. open returns a new, empty store with the schema
+// in place and closes it when the test ends.
+func Run(t *testing.T, open func(t *testing.T) store.DB) {
+	t.Helper()
+	RunWith(t, Features{}, open)
+}
+
+// RunWith is Run for a dialect that shows the suite more of itself.
+func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
+	t.Helper()
+	s := suite{features: f, open: open}
+	for _, group := range []struct {
+		name  string
+		tests []test
+	}{
+		{"Accept", acceptTests},
+		{"Key", idempotencyTests},
+		{"Settle", settleTests},
+		{"Fence", fenceTests},
+		{"Rerun", rerunTests},
+		{"LaneReader", laneReaderTests},
+		{"Lanes", laneTests},
+		{"Leases", leaseTests},
+		{"Tenants", tenantTests},
+		{"Endpoints", endpointTests},
+		{"Secrets", secretTests},
+		{"Keys", keyTests},
+		{"Events", eventTests},
+		{"Deliveries", deliveryTests},
+		{"Wishes", wishTests},
+		{"Usage", usageTests},
+		{"Prune", pruneTests},
+		{"Audit", auditTests},
+		{"Store", storeTests},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, tc := range group.tests {
+				t.Run(tc.name, func(t *testing.T) { tc.run(newWorld(t, s)) })
+			}
+		})
+	}
+}
+
+type suite struct {
+	features Features
+	open     func(t *testing.T) store.DB
+}
+
+// test is one promise, checked in a store of its own.
+type test struct {
+	name string
+	run  func(w *world)
+}
+
+// storeTests check what belongs to no role.
+var storeTests = []test{
+	{"ping answers", func(w *world) {
+		if err := w.db.Ping(w.ctx()); err != nil {
+			w.t.Errorf("Ping = %v", err)
+		}
+	}},
+	{"the greatest id is at least that of the newest row", func(w *world) {
+		ten := w.tenant()
+		a := w.stored(ten, w.endpoint(ten))
+		got, err := w.db.MaxID(w.ctx())
+		w.check(err, "MaxID")
+		if newest := a.Deliveries[0].ID; got < newest && !w.db.Shared() {
+			w.t.Errorf("MaxID = %d, want at least %d", got, newest)
+		}
+	}},
+	{"an expanded policy is stored once and may be stored again", func(w *world) {
+		hash := hook.PolicyHash{1, 2, 3}
+		for range 2 {
+			w.check(w.db.SavePolicy(w.ctx(), hash, []byte(`{"retry":{"max":3}}`), w.now), "SavePolicy")
+		}
+	}},
+	{"the first value of a setting stays", func(w *world) {
+		for _, value := range []string{"first", "second", "first"} {
+			got, err := w.db.ClaimSetting(w.ctx(), "a", value)
+			w.check(err, "ClaimSetting")
+			w.same(got, "first", "setting")
+		}
+		got, err := w.db.ClaimSetting(w.ctx(), "b", "other")
+		w.check(err, "ClaimSetting")
+		w.same(got, "other", "another setting")
+	}},
+	{"prepare can be repeated", func(w *world) {
+		for range 2 {
+			w.check(w.db.Prepare(w.ctx(), w.now), "Prepare")
+		}
+	}},
+}

@@ -1,0 +1,382 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// WriterConfig configures a Writer. Zero fields mean the defaults given.
+type WriterConfig struct {
+	DB       Committer
+	Node     hook.ID
+	MaxBatch int // of accepts and of settles per commit; 256
+	MaxQueue int // accepts that may wait; 4096
+	// Committed is called after every commit, in commit order, before anybody
+	// who waits for the batch hears of it. It must not block.
+	Committed func(*Batch)
+	Log       *slog.Logger
+}
+
+// Writer is the one path by which accepts, settles and lane checkpoints reach
+// the store. It commits what queued up while the last commit ran: the slower
+// the disk, the larger the batch, without any timer.
+type Writer struct {
+	cfg WriterConfig
+
+	mu      sync.Mutex
+	accepts []queuedAccept
+	settles []*Settle
+	lanes   map[hook.ID]*LaneSave
+	closed  bool
+	failed  error         // set once the store is lost for good
+	wake    chan struct{} // capacity 1
+}
+
+// queuedAccept is an accept and the ticket of whoever waits for it.
+type queuedAccept struct {
+	*Accept
+	ticket *ticket
+}
+
+// ticket is handed in with one or more accepts and called when all of them
+// have been answered.
+type ticket struct {
+	left int
+	err  error
+	done chan struct{}
+}
+
+// retry bounds of a commit whose outcome is unknown.
+const (
+	rerunFirst    = 50 * time.Millisecond
+	rerunMax      = time.Second
+	fullPause     = time.Second
+	commitTimeout = 15 * time.Second
+)
+
+// NewWriter checks cfg and fills in defaults. It starts nothing.
+func NewWriter(cfg WriterConfig) (*Writer, error) {
+	if cfg.DB == nil || cfg.Committed == nil || cfg.Log == nil {
+		return nil, errors.New("store writer: DB, Committed and Log are required")
+	}
+	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, 256)
+	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 4096)
+	return &Writer{
+		cfg:   cfg,
+		lanes: make(map[hook.ID]*LaneSave),
+		wake:  make(chan struct{}, 1),
+	}, nil
+}
+
+// Accept queues the accepts and returns when all of them have been committed
+// or refused; each carries its own outcome. An error means that nothing was
+// promised: the publisher may send again under the same keys. The accepts
+// belong to the writer from then on.
+func (w *Writer) Accept(ctx context.Context, accepts ...*Accept) error {
+	t := &ticket{left: len(accepts), done: make(chan struct{})}
+	if err := w.enqueue(t, accepts); err != nil {
+		return err
+	}
+	select {
+	case <-t.done:
+		return t.err
+	case <-ctx.Done():
+		// The commit may still happen. Without an answer from the store there
+		// is no promise, and an idempotency key makes the repeat safe.
+		return fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, context.Cause(ctx))
+	}
+}
+
+func (w *Writer) enqueue(t *ticket, accepts []*Accept) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.failed != nil:
+		return w.failed
+	case w.closed:
+		return hook.ErrDraining
+	case len(w.accepts)+len(accepts) > w.cfg.MaxQueue:
+		return hook.ErrOverloaded
+	}
+	for _, a := range accepts {
+		w.accepts = append(w.accepts, queuedAccept{a, t})
+	}
+	w.signal()
+	return nil
+}
+
+// Settle queues the result of an attempt and, when the lane changed with it,
+// the lane's checkpoint; both are committed together. It never blocks: what is
+// unsettled is bounded by the dispatcher's slots. save may be nil.
+func (w *Writer) Settle(s *Settle, save *LaneSave) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s != nil {
+		w.settles = append(w.settles, s)
+	}
+	if save != nil {
+		w.lanes[save.Endpoint] = save
+	}
+	w.signal()
+}
+
+func (w *Writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run commits until ctx ends, then commits what is still queued and returns.
+// It returns an error only when the store is lost for good.
+func (w *Writer) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return w.finish()
+		}
+		for w.pending() {
+			if err := w.commitNext(ctx); err != nil {
+				return w.fail(err)
+			}
+			if ctx.Err() != nil {
+				return w.finish()
+			}
+		}
+	}
+}
+
+// finish refuses new accepts and commits the rest, each batch once: the store
+// may be gone, and what is not settled is simply sent again by the next owner.
+func (w *Writer) finish() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // no second try
+	for w.pending() {
+		if err := w.commitNext(ctx); err != nil {
+			return w.fail(err)
+		}
+	}
+	return nil
+}
+
+func (w *Writer) pending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.accepts)+len(w.settles)+len(w.lanes) > 0
+}
+
+// fail answers everybody who waits, now and later.
+func (w *Writer) fail(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err)
+	for _, a := range w.accepts {
+		a.ticket.answer(w.failed)
+	}
+	w.accepts, w.settles = nil, nil
+	return err
+}
+
+// take moves at most MaxBatch of each queue into a batch.
+func (w *Writer) take() (*Batch, []*ticket) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := &Batch{Node: w.cfg.Node, Now: time.Now()}
+
+	n := min(len(w.accepts), w.cfg.MaxBatch)
+	tickets := make([]*ticket, n)
+	b.Accepts = make([]*Accept, n)
+	for i, a := range w.accepts[:n] {
+		b.Accepts[i], tickets[i] = a.Accept, a.ticket
+	}
+	w.accepts = shift(w.accepts, n)
+
+	n = min(len(w.settles), w.cfg.MaxBatch)
+	b.Settles = append(make([]*Settle, 0, n), w.settles[:n]...)
+	w.settles = shift(w.settles, n)
+
+	if len(w.settles) == 0 { // a checkpoint never overtakes its settle
+		for id, save := range w.lanes {
+			b.Lanes = append(b.Lanes, save)
+			delete(w.lanes, id)
+		}
+	}
+	return b, tickets
+}
+
+// shift drops the first n elements and keeps the memory.
+func shift[T any](s []T, n int) []T {
+	rest := copy(s, s[n:])
+	clear(s[rest:])
+	return s[:rest]
+}
+
+// commitNext takes one batch and sees it through. It returns an error only
+// when the store is lost.
+func (w *Writer) commitNext(ctx context.Context) error {
+	b, tickets := w.take()
+	err := w.commit(ctx, b)
+	switch {
+	case err == nil:
+		w.done(b, tickets, nil)
+		return nil
+	case errors.Is(err, ErrFatal):
+		w.done(&Batch{}, tickets, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err))
+		return err
+	case errors.Is(err, hook.ErrStoreFull):
+		w.done(&Batch{}, tickets, hook.ErrStoreFull)
+		return w.settleWithoutRoom(ctx, b)
+	case errors.Is(err, ErrRefused):
+		return w.isolate(ctx, b, tickets, err)
+	default: // given up while shutting down
+		w.done(&Batch{}, tickets, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err))
+		w.cfg.Log.Warn("results were not stored before the end; their events will be sent again", "settles", len(b.Settles), "error", err)
+		return nil
+	}
+}
+
+// settleWithoutRoom tries the results alone: they need less room than new
+// events, and until they are stored nothing more may be sent.
+func (w *Writer) settleWithoutRoom(ctx context.Context, b *Batch) error {
+	b.Accepts = nil
+	err := w.commit(ctx, b)
+	switch {
+	case err == nil:
+		w.done(b, nil, nil)
+		return nil
+	case errors.Is(err, ErrFatal):
+		return err
+	case ctx.Err() != nil:
+		return nil
+	}
+	w.putBack(b)
+	w.pause(ctx, fullPause)
+	return nil
+}
+
+// commit runs the batch until its outcome is known or ctx ends.
+func (w *Writer) commit(ctx context.Context, b *Batch) error {
+	wait := rerunFirst
+	for {
+		err := w.commitOnce(ctx, b)
+		if err == nil || errors.Is(err, ErrFatal) || errors.Is(err, hook.ErrStoreFull) || errors.Is(err, ErrRefused) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		w.cfg.Log.Warn("commit has no known outcome; running the batch again", "accepts", len(b.Accepts), "settles", len(b.Settles), "error", err)
+		b.Rerun = true
+		w.pause(ctx, wait)
+		wait = min(2*wait, rerunMax)
+	}
+}
+
+func (w *Writer) commitOnce(ctx context.Context, b *Batch) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	return w.cfg.DB.Commit(ctx, b)
+}
+
+// isolate splits a batch that the database refuses until the culprit stands
+// alone, so that one bad row fails nobody else.
+func (w *Writer) isolate(ctx context.Context, b *Batch, tickets []*ticket, cause error) error {
+	if len(b.Accepts)+len(b.Settles)+len(b.Lanes) <= 1 {
+		w.cfg.Log.Error("the store refuses a row", "accepts", len(b.Accepts), "settles", len(b.Settles), "lanes", len(b.Lanes), "error", cause)
+		for _, s := range b.Settles {
+			s.Outcome = SettleGone
+		}
+		for _, l := range b.Lanes {
+			l.Outcome = SettleGone
+		}
+		w.done(&Batch{Settles: b.Settles, Lanes: b.Lanes}, tickets, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, cause))
+		return nil
+	}
+	for _, half := range b.halves() {
+		var t []*ticket
+		t, tickets = tickets[:len(half.Accepts)], tickets[len(half.Accepts):]
+		err := w.commit(ctx, half)
+		switch {
+		case err == nil:
+			w.done(half, t, nil)
+		case errors.Is(err, ErrRefused):
+			if err := w.isolate(ctx, half, t, err); err != nil {
+				return err
+			}
+		default:
+			w.done(&Batch{}, t, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err))
+			if errors.Is(err, ErrFatal) {
+				return err
+			}
+			if ctx.Err() == nil {
+				w.putBack(half)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Batch) halves() [2]*Batch {
+	a, s, l := (len(b.Accepts)+1)/2, len(b.Settles)/2, (len(b.Lanes)+1)/2
+	if len(b.Accepts) == 0 {
+		s = (len(b.Settles) + 1) / 2
+	}
+	return [2]*Batch{
+		{Node: b.Node, Now: b.Now, Rerun: b.Rerun, Accepts: b.Accepts[:a], Settles: b.Settles[:s], Lanes: b.Lanes[:l]},
+		{Node: b.Node, Now: b.Now, Rerun: b.Rerun, Accepts: b.Accepts[a:], Settles: b.Settles[s:], Lanes: b.Lanes[l:]},
+	}
+}
+
+// done hands the batch over and then answers its waiters.
+func (w *Writer) done(b *Batch, tickets []*ticket, err error) {
+	if len(b.Accepts)+len(b.Settles)+len(b.Lanes) > 0 {
+		w.cfg.Committed(b)
+	}
+	for _, t := range tickets {
+		t.answer(err)
+	}
+}
+
+// answer counts one accept of the ticket as answered. Only the writer's
+// goroutine calls it, or fail, which runs in it too.
+func (t *ticket) answer(err error) {
+	if err != nil {
+		t.err = err
+	}
+	t.left--
+	if t.left == 0 {
+		close(t.done)
+	}
+}
+
+// putBack returns results to the front of the queue.
+func (w *Writer) putBack(b *Batch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settles = append(append(make([]*Settle, 0, len(b.Settles)+len(w.settles)), b.Settles...), w.settles...)
+	for _, l := range b.Lanes {
+		if _, newer := w.lanes[l.Endpoint]; !newer {
+			w.lanes[l.Endpoint] = l
+		}
+	}
+}
+
+func (w *Writer) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,100 @@
+package vault
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// maxKeyFile bounds what is read from a key file: a wrong path may name
+// anything.
+const maxKeyFile = 1 << 10
+
+// LoadOrCreate reads the key file at path, and makes one with a new key when
+// there is none. The file must be readable by its owner only.
+//
+// Whoever loses this file loses the sealed secrets, so a new one is on disk
+// when LoadOrCreate returns.
+func LoadOrCreate(path string) (Key, error) {
+	key, err := load(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	key, err = create(path)
+	if errors.Is(err, fs.ErrExist) { // another process was faster: its key counts
+		return load(path)
+	}
+	return key, err
+}
+
+func load(path string) (Key, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Key{}, fmt.Errorf("open key file: %w", err)
+	}
+	defer f.Close()
+	// The open file is asked, not the path: it cannot be swapped in between.
+	info, err := f.Stat()
+	if err != nil {
+		return Key{}, fmt.Errorf("check key file: %w", err)
+	}
+	if err := checkMode(path, info.Mode()); err != nil {
+		return Key{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return Key{}, fmt.Errorf("read key file: %w", err)
+	}
+	key, err := ParseKey(string(text))
+	if err != nil {
+		return Key{}, fmt.Errorf("key file %s: %w", path, err)
+	}
+	return key, nil
+}
+
+func checkMode(path string, mode fs.FileMode) error {
+	if !mode.IsRegular() {
+		return fmt.Errorf("key file %s: not a regular file", path)
+	}
+	// Windows has no such bits; Go reports made-up ones.
+	if perm := mode.Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("key file %s: others than its owner have access (mode %04o); run: chmod 600 %s", path, perm, path)
+	}
+	return nil
+}
+
+func create(path string) (Key, error) {
+	key, err := NewKey(rand.Reader)
+	if err != nil {
+		return Key{}, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return Key{}, fmt.Errorf("create key file: %w", err)
+	}
+	_, err = f.WriteString(key.reveal() + "\n")
+	err = errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
+	if err != nil {
+		// Half a key would stop the next start, and nothing is sealed with it.
+		_ = os.Remove(path)
+		return Key{}, fmt.Errorf("write key file: %w", err)
+	}
+	return key, nil
+}
+
+// syncDir makes the new name durable. Windows cannot sync directories.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,212 @@
+package process_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+)
+
+// cluster starts nodes on one database.
+func cluster(t *testing.T, n int, args ...string) (nodes []*server, dsn string) {
+	t.Helper()
+	dsn = pgtest.DSN(t)
+	for range n {
+		nodes = append(nodes, serve(t, append([]string{"--database-url", dsn}, args...)...))
+	}
+	return nodes, dsn
+}
+
+// owners returns how many shards each node owns under a lease that has not
+// ended.
+func owners(t *testing.T, dsn string) map[int64]int {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), "SELECT owner_id, count(*) FROM shards WHERE owner_id IS NOT NULL AND expires_at > clock_timestamp() GROUP BY 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[int64]int)
+	for rows.Next() {
+		var id int64
+		var n int
+		if err := rows.Scan(&id, &n); err != nil {
+			t.Fatal(err)
+		}
+		out[id] = n
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// shared reports whether n nodes own all 256 shards, none of them much more
+// than its part.
+func shared(t *testing.T, dsn string, n int) bool {
+	t.Helper()
+	own := owners(t, dsn)
+	sum, most := 0, 0
+	for _, k := range own {
+		sum += k
+		most = max(most, k)
+	}
+	return len(own) == n && sum == 256 && most < 256*2/n+32
+}
+
+// TestNodesShareAndHandOver: nodes join and leave under load; shards move, the
+// cap of every endpoint holds over all nodes at every instant, nothing is lost
+// and nothing arrives twice.
+func TestNodesShareAndHandOver(t *testing.T) {
+	const limit, endpoints = 4, 12
+	nodes, dsn := cluster(t, 2)
+	r := receive(t)
+	for i := range endpoints {
+		path := fmt.Sprintf("/%d", i)
+		nodes[0].endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}, "policy": object{"concurrency": limit}})
+		r.on(path, func() int { time.Sleep(30 * time.Millisecond); return 200 })
+	}
+	eventually(t, 20*time.Second, "two nodes share the shards", func() bool { return shared(t, dsn, 2) })
+	l := publishFrom(t, 12, func(c int) string { return nodes[c%2].url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
+	third := serve(t, "--database-url", dsn)
+	eventually(t, 20*time.Second, "three nodes share the shards", func() bool { return shared(t, dsn, 3) })
+	time.Sleep(2 * time.Second)
+	third.stop()
+	eventually(t, 5*time.Second, "a clean stop hands over at once", func() bool { return shared(t, dsn, 2) })
+	time.Sleep(time.Second)
+	ids := l.stop()
+	checkDelivered(t, r, ids, endpoints, limit, 0)
+}
+
+// checkDelivered waits until all events have arrived and checks the cap of
+// every endpoint and the number of repeats.
+func checkDelivered(t *testing.T, r *receiver, ids []string, endpoints, limit, repeats int) {
+	t.Helper()
+	lost := ids
+	eventually(t, 90*time.Second, "everything accepted is delivered", func() bool {
+		lost = ids
+		for i := range endpoints {
+			lost = r.missing(fmt.Sprintf("/%d", i), lost)
+		}
+		return len(lost) == 0
+	})
+	again := 0
+	for i := range endpoints {
+		path := fmt.Sprintf("/%d", i)
+		_, a := r.delivered(path)
+		again += a
+		if most := r.mostInFlight(path); most > limit {
+			t.Errorf("%d requests at once at endpoint %d, its limit is %d", most, i, limit)
+		}
+	}
+	t.Logf("%d accepted, 0 lost, %d arrived again", len(ids), again)
+	if again > repeats {
+		t.Errorf("%d events arrived again, want at most %d", again, repeats)
+	}
+}
+
+// TestKilledNodeIsReplaced: the lanes of a node that dies run again within 20
+// seconds.
+func TestKilledNodeIsReplaced(t *testing.T) {
+	const limit, endpoints = 4, 8
+	nodes, dsn := cluster(t, 3)
+	r := receive(t)
+	for i := range endpoints {
+		path := fmt.Sprintf("/%d", i)
+		nodes[0].endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}, "policy": object{"concurrency": limit}})
+		r.on(path, func() int { time.Sleep(10 * time.Millisecond); return 200 })
+	}
+	eventually(t, 20*time.Second, "three nodes share the shards", func() bool { return shared(t, dsn, 3) })
+	l := publishFrom(t, 8, func(c int) string { return nodes[c%2].url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
+	time.Sleep(2 * time.Second)
+	nodes[2].kill()
+	killed := time.Now()
+	eventually(t, 21*time.Second, "two nodes own everything", func() bool { return shared(t, dsn, 2) })
+	eventually(t, 5*time.Second, "all endpoints are served again", func() bool {
+		for i := range endpoints {
+			if len(r.since(fmt.Sprintf("/%d", i), time.Now().Add(-2*time.Second))) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	took := time.Since(killed)
+	t.Logf("all lanes run again %v after the kill", took)
+	if took > 20*time.Second {
+		t.Errorf("take-over took %v, want at most 20s", took)
+	}
+	checkDelivered(t, r, l.stop(), endpoints, limit, limit*endpoints)
+}
+
+// staleTrigger records every attempt that is stored by a node that does not
+// own the shard at that moment.
+const staleTrigger = `
+CREATE TABLE stale_writes (delivery_id bigint, node_id bigint, owner_id bigint);
+CREATE FUNCTION note_stale() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE owner bigint;
+BEGIN
+  SELECT s.owner_id INTO owner FROM endpoints e JOIN shards s ON s.shard = e.shard WHERE e.id = NEW.endpoint_id;
+  IF owner IS DISTINCT FROM NEW.node_id THEN
+    INSERT INTO stale_writes VALUES (NEW.delivery_id, NEW.node_id, owner);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER note_stale BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION note_stale()`
+
+// TestPausedNodeWritesNothingStale stops a node past its lease. Another takes
+// over; woken up, the old one neither starts a request nor changes a row.
+func TestPausedNodeWritesNothingStale(t *testing.T) {
+	const limit, endpoints = 4, 8
+	nodes, dsn := cluster(t, 2, "--lease-ttl", "5s", "--lease-renew", "1s")
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), staleTrigger); err != nil {
+		t.Fatal(err)
+	}
+	r := receive(t)
+	for i := range endpoints {
+		path := fmt.Sprintf("/%d", i)
+		nodes[0].endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}, "policy": object{"concurrency": limit}})
+		r.on(path, func() int { time.Sleep(20 * time.Millisecond); return 200 })
+	}
+	eventually(t, 20*time.Second, "two nodes share the shards", func() bool { return shared(t, dsn, 2) })
+	l := publishFrom(t, 8, func(int) string { return nodes[0].url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
+	const rounds = 3
+	for range rounds {
+		time.Sleep(time.Second)
+		nodes[1].signal(syscall.SIGSTOP)
+		eventually(t, 20*time.Second, "the other node owns everything", func() bool { return shared(t, dsn, 1) })
+		time.Sleep(time.Second)
+		nodes[1].signal(syscall.SIGCONT)
+		eventually(t, 20*time.Second, "the woken node has its part again", func() bool { return shared(t, dsn, 2) })
+	}
+	ids := l.stop()
+	// In flight at each stop: at most the limit of every endpoint.
+	checkDelivered(t, r, ids, endpoints, 2*limit, rounds*limit*endpoints)
+	var stale int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM stale_writes").Scan(&stale); err != nil {
+		t.Fatal(err)
+	}
+	if stale > 0 {
+		t.Errorf("%d stale writes were accepted", stale)
+	}
+	var broken int
+	const gaps = `SELECT count(*) FROM deliveries d WHERE d.attempts <> (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id)`
+	if err := conn.QueryRow(t.Context(), gaps).Scan(&broken); err != nil {
+		t.Fatal(err)
+	}
+	if broken > 0 {
+		t.Errorf("%d deliveries whose attempts do not match their log", broken)
+	}
+}

@@ -1,0 +1,147 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+)
+
+// stores runs a test on both stores.
+func stores(t *testing.T, test func(t *testing.T, args ...string)) {
+	t.Run("sqlite", func(t *testing.T) { test(t) })
+	t.Run("postgres", func(t *testing.T) { test(t, "--database-url", pgtest.DSN(t)) })
+}
+
+// load publishes from several clients until it is stopped.
+type load struct {
+	mu     sync.Mutex
+	ids    []string
+	wg     sync.WaitGroup
+	cancel context.CancelFunc
+}
+
+func publishFrom(t *testing.T, clients int, url func(client int) string, eventType func(n int) string) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{cancel: cancel}
+	for c := range clients {
+		l.wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				id, err := publishOne(ctx, url(c), eventType(n), fmt.Sprintf("client-%d-%d", c, n))
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Errorf("publish: %v", err)
+					}
+					return
+				}
+				l.mu.Lock()
+				l.ids = append(l.ids, id)
+				l.mu.Unlock()
+			}
+		})
+	}
+	return l
+}
+
+// stop returns the ids of all events that were accepted.
+func (l *load) stop() []string {
+	l.cancel()
+	l.wg.Wait()
+	return l.ids
+}
+
+const kills = 20
+
+// TestKillNine kills the server 20 times at random moments under load: nothing
+// that was accepted is lost, and no more arrives twice than was unsettled at a
+// kill.
+func TestKillNine(t *testing.T) {
+	stores(t, func(t *testing.T, args ...string) {
+		const maxInFlight = 32
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		r := receive(t)
+		s := serve(t, append(args, "--dispatch-max-in-flight", fmt.Sprint(maxInFlight))...)
+		for i := range 4 {
+			path := fmt.Sprintf("/%d", i)
+			_, secret := s.endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}})
+			r.expect(path, secret)
+			r.on(path, func() int { time.Sleep(time.Duration(1+i*5) * time.Millisecond); return 200 })
+		}
+		l := publishFrom(t, 8, func(int) string { return s.url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%4) })
+		var slowest time.Duration
+		for range kills {
+			time.Sleep(time.Duration(200+rng.IntN(800)) * time.Millisecond)
+			s.kill()
+			began := time.Now()
+			s.start()
+			first := func() bool {
+				for i := range 4 {
+					if len(r.since(fmt.Sprintf("/%d", i), began)) > 0 {
+						return true
+					}
+				}
+				return false
+			}
+			eventually(t, 10*time.Second, "a delivery after a restart", first)
+			slowest = max(slowest, time.Since(began))
+		}
+		ids := l.stop()
+		lost := ids
+		missing := func() bool {
+			lost = ids
+			for i := range 4 {
+				lost = r.missing(fmt.Sprintf("/%d", i), lost)
+			}
+			return len(lost) > 0
+		}
+		for deadline := time.Now().Add(60 * time.Second); missing() && time.Now().Before(deadline); {
+			time.Sleep(50 * time.Millisecond)
+		}
+		again := 0
+		for i := range 4 {
+			_, a := r.delivered(fmt.Sprintf("/%d", i))
+			again += a
+		}
+		t.Logf("%d accepted, %d lost, %d arrived again in %d kills, slowest restart to first delivery %v", len(ids), len(lost), again, kills, slowest)
+		if len(lost) > 0 {
+			t.Errorf("lost: %v", lost)
+		}
+		if again > kills*maxInFlight {
+			t.Errorf("%d events arrived again, want at most %d per kill", again, maxInFlight)
+		}
+		if n := r.badSignatures(); n > 0 {
+			t.Errorf("%d signatures were refused by the official library", n)
+		}
+		if slowest > 5*time.Second {
+			t.Errorf("restart to first delivery took %v", slowest)
+		}
+	})
+}
+
+// TestGracefulStop: SIGTERM under load loses nothing and repeats nothing.
+func TestGracefulStop(t *testing.T) {
+	stores(t, func(t *testing.T, args ...string) {
+		r := receive(t)
+		s := serve(t, args...)
+		s.endpoint(r.url+"/", nil)
+		r.on("/", func() int { time.Sleep(20 * time.Millisecond); return 200 })
+		l := publishFrom(t, 4, func(int) string { return s.url }, func(int) string { return "order.paid" })
+		for range 5 {
+			time.Sleep(300 * time.Millisecond)
+			s.stop()
+			s.start()
+		}
+		ids := l.stop()
+		eventually(t, 60*time.Second, "everything accepted is delivered", func() bool { return len(r.missing("/", ids)) == 0 })
+		if _, again := r.delivered("/"); again > 0 {
+			t.Errorf("%d of %d events arrived again without a fault", again, len(ids))
+		}
+	})
+}

@@ -1,0 +1,301 @@
+// Package process tests the product as its users run it: the real binary as
+// real processes, spoken to over HTTP, killed, stopped and restarted. It uses
+// no internal package of the product but the one that starts PostgreSQL.
+package process_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the built product.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "breakwater-test")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "breakwater")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "github.com/breakwaterhq/breakwater/cmd/breakwater")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+const (
+	adminKey      = "process-test-admin-key-0123456789"
+	encryptionKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+)
+
+// server is one `breakwater serve` that can be killed and started again.
+type server struct {
+	t    *testing.T
+	dir  string
+	args []string
+	url  string
+	cmd  *exec.Cmd
+	log  *tail
+	done chan error
+}
+
+// serve starts a server on a free port. args come after `serve`.
+func serve(t *testing.T, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir(), args: args, log: &tail{}}
+	s.start()
+	t.Cleanup(func() {
+		if s.cmd != nil {
+			s.signal(syscall.SIGCONT)
+			s.kill()
+		}
+		if t.Failed() {
+			t.Logf("log of the server in %s:\n%s", s.dir, s.log)
+		}
+	})
+	return s
+}
+
+// start runs the process and waits until it serves. A restart keeps the
+// address, so that clients need not look for it.
+func (s *server) start() {
+	s.t.Helper()
+	listen := "127.0.0.1:0"
+	if s.url != "" {
+		listen = strings.TrimPrefix(s.url, "http://")
+	}
+	args := append([]string{
+		"serve", "--json", "--listen", listen, "--data-dir", s.dir, "--allow-cidr", "127.0.0.0/8", "--log-format", "text",
+	}, s.args...)
+	s.cmd = exec.Command(binary, args...)
+	s.cmd.Env = append(os.Environ(), "BREAKWATER_ADMIN_KEY="+adminKey, "BREAKWATER_ENCRYPTION_KEY="+encryptionKey)
+	s.cmd.Stderr = s.log
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	cmd, done := s.cmd, make(chan error, 1)
+	s.done = done
+	var banner struct{ URL string }
+	line, readErr := bufio.NewReader(stdout).ReadBytes('\n')
+	go func() { done <- cmd.Wait() }()
+	if readErr != nil || json.Unmarshal(line, &banner) != nil || banner.URL == "" {
+		s.t.Fatalf("server did not start: %v %q\n%s", readErr, line, s.log)
+	}
+	s.url = banner.URL
+}
+
+func (s *server) signal(sig os.Signal) {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(sig)
+	}
+}
+
+// kill ends the process as a crash would.
+func (s *server) kill() {
+	s.signal(syscall.SIGKILL)
+	<-s.done
+	s.cmd = nil
+}
+
+// stop asks the process to end and expects that it does so well.
+func (s *server) stop() {
+	s.t.Helper()
+	s.signal(syscall.SIGTERM)
+	select {
+	case err := <-s.done:
+		if err != nil {
+			s.t.Errorf("server ended with %v\n%s", err, s.log)
+		}
+	case <-time.After(45 * time.Second):
+		s.t.Fatalf("server did not stop\n%s", s.log)
+	}
+	s.cmd = nil
+}
+
+// rss returns the resident memory in bytes.
+func (s *server) rss() int64 {
+	s.t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return kb << 10
+		}
+	}
+	s.t.Fatal("no VmRSS")
+	return 0
+}
+
+// tail keeps the end of a log.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (b *tail) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf = append(b.buf, p...)
+	if len(b.buf) > 64<<10 {
+		b.buf = b.buf[len(b.buf)-(32<<10):]
+	}
+	return len(p), nil
+}
+
+func (b *tail) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.buf)
+}
+
+var client = &http.Client{
+	Timeout:   15 * time.Second,
+	Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+}
+
+// errAnswer is an answer that was not 2xx.
+type errAnswer struct {
+	status int
+	body   string
+}
+
+func (e *errAnswer) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
+
+// call makes one API request and decodes the answer into out.
+func call(ctx context.Context, method, url string, in, out any, header ...string) error {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+adminKey)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode/100 != 2 {
+		return &errAnswer{res.StatusCode, string(data)}
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(data, out)
+}
+
+// api calls the default tenant's part of the API and fails the test on errors.
+func (s *server) api(method, path string, in, out any) {
+	s.t.Helper()
+	if err := call(s.t.Context(), method, s.url+"/v1/tenants/default"+path, in, out); err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+type object = map[string]any
+
+// endpoint creates an endpoint and returns its id and secret.
+func (s *server) endpoint(url string, extra object) (id, secret string) {
+	s.t.Helper()
+	in := object{"url": url}
+	for k, v := range extra {
+		in[k] = v
+	}
+	var out struct{ ID, Secret string }
+	s.api("POST", "/endpoints", in, &out)
+	return out.ID, out.Secret
+}
+
+// publish sends n events of a type through the batch route and returns how
+// many were accepted: all, or the test fails.
+func (s *server) publish(eventType string, n int) {
+	s.t.Helper()
+	for n > 0 {
+		batch := min(n, 1000)
+		n -= batch
+		events := make([]object, batch)
+		for i := range events {
+			events[i] = object{"type": eventType, "payload": object{"n": i, "filler": strings.Repeat("x", 200)}}
+		}
+		var out struct{ Accepted int }
+		s.api("POST", "/events/batch", object{"events": events}, &out)
+		if out.Accepted != batch {
+			s.t.Fatalf("%d of %d events accepted", out.Accepted, batch)
+		}
+	}
+}
+
+// publishOne sends one event under a key until it is accepted, through kills
+// and restarts, and returns its id.
+func publishOne(ctx context.Context, url, eventType, key string) (string, error) {
+	for {
+		var out struct{ ID string }
+		err := call(ctx, http.MethodPost, url+"/v1/tenants/default/events", object{"type": eventType, "payload": object{"key": key}}, &out, "Idempotency-Key", key)
+		var refused *errAnswer
+		switch {
+		case err == nil:
+			return out.ID, nil
+		case errors.As(err, &refused) && refused.status < 500 && refused.status != http.StatusTooManyRequests:
+			return "", err
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// eventually waits until ok is true.
+func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
