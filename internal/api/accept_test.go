@@ -253,8 +253,13 @@ func TestBatch(t *testing.T) {
 		status float64
 		code   string
 	}{
-		{202, ""}, {422, "type_invalid"}, {422, "validation_failed"}, {202, ""},
-		{409, "idempotency_key_reused"}, {422, "validation_failed"}, {413, "payload_too_large"},
+		{202, ""},
+		{422, "type_invalid"},
+		{422, "validation_failed"},
+		{202, ""},
+		{409, "idempotency_key_reused"},
+		{422, "validation_failed"},
+		{413, "payload_too_large"},
 	} {
 		e, _ := items[i]["error"].(map[string]any)
 		code, _ := e["code"].(string)

@@ -146,9 +146,9 @@ func New(cfg Config) (*API, error) {
 func (cfg *Config) complete() error {
 	switch {
 	case cfg.Store == nil, cfg.Ingest == nil, cfg.Bell == nil, cfg.URLs == nil, cfg.Health == nil:
-		return errors.New("Store, Ingest, Bell, URLs and Health are required")
+		return errors.New("the fields Store, Ingest, Bell, URLs and Health are required")
 	case cfg.Vault == nil, cfg.IDs == nil:
-		return errors.New("Vault and IDs are required")
+		return errors.New("the fields Vault and IDs are required")
 	}
 	if cfg.MaxPayload == 0 {
 		cfg.MaxPayload = defaultMaxPayload

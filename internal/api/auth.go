@@ -106,12 +106,17 @@ func (a *authenticator) run(ctx context.Context, log *slog.Logger) error {
 		case <-tick.C:
 			a.flush(ctx, log)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-			defer cancel()
-			a.flush(last, log)
+			a.flushLast(ctx, log)
 			return nil
 		}
 	}
+}
+
+// flushLast is flush at the end, when ctx has ended.
+func (a *authenticator) flushLast(ctx context.Context, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	a.flush(ctx, log)
 }
 
 // flush writes the last uses. What cannot be written is kept for the next time.

@@ -46,8 +46,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		buf.Grow(int(r.ContentLength) + bytes.MinRead) // ReadFrom wants room to see the end
 	}
 	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, errTooLarge(limit)
 		}
 		return nil, errInvalidJSON("the body ended early")

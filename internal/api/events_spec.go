@@ -10,7 +10,8 @@ import (
 // This file describes the two plain routes that take events for the OpenAPI
 // document.
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 func tenantParam() *huma.Param {
 	return &huma.Param{
@@ -30,7 +31,7 @@ func (a *API) acceptOperation() *huma.Operation {
 		Parameters: []*huma.Param{tenantParam(), {
 			Name: "Idempotency-Key", In: "header",
 			Description: "Sent again with the same content, the first answer is repeated; with other content: 409.",
-			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: ptr(1), MaxLength: ptr(maxKeyChars)},
+			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxKeyChars)},
 		}},
 		RequestBody: jsonBody(eventSchema(false)),
 		Responses: map[string]*huma.Response{"202": {
@@ -59,7 +60,7 @@ func (a *API) batchOperation() *huma.Operation {
 		RequestBody: jsonBody(&huma.Schema{
 			Type: huma.TypeObject, Required: []string{"events"}, AdditionalProperties: false,
 			Properties: map[string]*huma.Schema{"events": {
-				Type: huma.TypeArray, MinItems: ptr(1), MaxItems: ptr(maxBatch), Items: eventSchema(true),
+				Type: huma.TypeArray, MinItems: new(1), MaxItems: new(maxBatch), Items: eventSchema(true),
 			}},
 		}),
 		Responses: map[string]*huma.Response{
@@ -87,7 +88,7 @@ func eventSchema(inBatch bool) *huma.Schema {
 			"deliver_at":     text("RFC 3339, at most 30 days ahead."),
 			"delay":          text("Instead of deliver_at: 15m, 2h, 7d; at most 30d."),
 			"endpoints": {
-				Type: huma.TypeArray, MinItems: ptr(1), MaxItems: ptr(maxTargets), Items: text(""),
+				Type: huma.TypeArray, MinItems: new(1), MaxItems: new(maxTargets), Items: text(""),
 				Description: "Only these, by id or uid, instead of all whose types match.",
 			},
 		},

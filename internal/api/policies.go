@@ -33,8 +33,7 @@ func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
 // checkPolicy adds what is wrong with a policy, and returns it expanded.
 func (a *API) checkPolicy(e *invalid, tenant, endpoint []byte) (*policy.Resolved, error) {
 	r, err := a.resolve(tenant, endpoint)
-	var bad *hook.Invalid
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*hook.Invalid](err); ok {
 		e.take(bad)
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -77,9 +78,7 @@ func (a *API) write(w http.ResponseWriter, c *call, p *Problem) {
 	q := *p // some problems are shared
 	q.RequestID = c.id
 	h := w.Header()
-	for name, values := range q.GetHeaders() {
-		h[name] = values
-	}
+	maps.Copy(h, q.GetHeaders())
 	h.Set("Content-Type", problemType)
 	body, err := json.Marshal(&q)
 	if err != nil {

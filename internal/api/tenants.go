@@ -258,8 +258,7 @@ func (a *API) checkEndpointsUnder(ctx context.Context, t hook.Tenant) error {
 	bad := &invalid{}
 	for _, e := range endpoints {
 		_, err := a.resolve(t.Policy, e.Policy)
-		var refused *hook.Invalid
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*hook.Invalid](err); ok {
 			bad.addAs("invalid_policy", "policy", fmt.Sprintf("does not fit endpoint %s: %s", hook.EndpointPrefix.Format(e.ID), refused))
 			continue
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"time"
 
@@ -126,9 +127,7 @@ func asObject(b json.RawMessage) map[string]json.RawMessage {
 // mergeTexts applies a merge patch to a map of texts; nil values remove.
 func mergeTexts(target map[string]string, patch map[string]*string) map[string]string {
 	out := make(map[string]string, len(target)+len(patch))
-	for k, v := range target {
-		out[k] = v
-	}
+	maps.Copy(out, target)
 	for k, v := range patch {
 		if v == nil {
 			delete(out, k)

@@ -62,9 +62,7 @@ type Options struct {
 	MaxConnsHost  int
 	IdleTimeout   time.Duration
 
-	RetentionData      time.Duration
-	RetentionDelivered time.Duration // SQLite only; 0: as RetentionData
-	RetentionAudit     time.Duration
+	RetentionData time.Duration
 
 	SignScheme   string // for new endpoints
 	StripeHeader string

@@ -16,7 +16,7 @@ func (s *session) configCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use: "check", Short: "Check flags, environment and file without starting", Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := s.loadConfig(cmd, false); err != nil {
+			if _, err := s.loadConfig(cmd); err != nil {
 				return err
 			}
 			if s.quiet {
@@ -28,7 +28,7 @@ func (s *session) configCommand() *cobra.Command {
 	printer := &cobra.Command{
 		Use: "print", Short: "Print every effective setting and where it came from; secrets are masked", Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := s.loadConfig(cmd, false)
+			cfg, err := s.loadConfig(cmd)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (s *session) migration(use, short string, run func(context.Context, app.Opt
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := s.loadConfig(cmd, true)
+			cfg, err := s.loadConfig(cmd)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ func (s *session) serveCommand() *cobra.Command {
 		Use: "serve", Short: "Run the server", Args: wantArgs(0, 0),
 		Long: "Run the server until SIGINT or SIGTERM; it then finishes what is in flight. A second signal ends it at once.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := s.loadConfig(cmd, false)
+			cfg, err := s.loadConfig(cmd)
 			if err != nil {
 				return err
 			}
@@ -30,9 +30,9 @@ func (s *session) serveCommand() *cobra.Command {
 	return cmd
 }
 
-func (s *session) loadConfig(cmd *cobra.Command, storeOnly bool) (*config.Config, error) {
+func (s *session) loadConfig(cmd *cobra.Command) (*config.Config, error) {
 	return config.Load(config.Input{
-		Flags: cmd.Flags(), Environ: s.Environ, Version: Version(), StoreOnly: storeOnly,
+		Flags: cmd.Flags(), Environ: s.Environ, Version: Version(),
 	})
 }
 

@@ -144,7 +144,7 @@ func checkStripeHeader(s string) error {
 
 // crossCheck applies the rules that tie settings together. It judges only
 // settings that are sound in themselves.
-func (l *loader) crossCheck(c *Config, storeOnly bool) {
+func (l *loader) crossCheck(c *Config) {
 	o := &c.Options
 	bad := map[string]bool{}
 	for _, p := range l.problems {
@@ -166,12 +166,6 @@ func (l *loader) crossCheck(c *Config, storeOnly bool) {
 	check(o.TLSKeyFile != "" && o.TLSCertFile == "", "tls.key_file", "needs tls.cert_file as well", "tls.cert_file")
 	check(o.Dev && !loopback(o.Listen), "listen",
 		"must be a loopback address with dev, which lets deliveries into private networks", "dev")
-	check(o.RetentionDelivered > o.RetentionData, "retention.delivered",
-		fmt.Sprintf("must not be longer than retention.data (%s)", formatDuration(o.RetentionData)), "retention.data")
-	check(o.RetentionDelivered != 0 && o.DatabaseURL != "", "retention.delivered",
-		"works with SQLite only, Postgres drops whole days", "database_url")
-	check(o.DatabaseURL != "" && len(o.EncryptionKeys) == 0 && !storeOnly, "encryption_key",
-		"is required with database_url: all nodes must open the same secrets", "database_url")
 }
 
 func (l *loader) origin(key string) string {

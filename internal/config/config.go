@@ -50,9 +50,6 @@ type Input struct {
 	Flags   *pflag.FlagSet // parsed flags of AddFlags; nil: none
 	Environ []string       // as os.Environ gives it
 	Version string         // for the default User-Agent
-	// StoreOnly skips what only a serving process needs, such as the keys that
-	// seal secrets. Migrations use it.
-	StoreOnly bool
 }
 
 // given is the text of one setting and where it came from.
@@ -87,7 +84,7 @@ func Load(in Input) (*Config, error) {
 	if c.LogFormat == "" && c.Options.Dev {
 		c.LogFormat = "text"
 	}
-	l.crossCheck(c, in.StoreOnly)
+	l.crossCheck(c)
 	if len(l.problems) > 0 {
 		return nil, &Error{Problems: l.problems}
 	}

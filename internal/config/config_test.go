@@ -69,8 +69,8 @@ func TestDefaults(t *testing.T) {
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		DefaultPolicy: "default",
 		ResponseKeep:  16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 100, IdleTimeout: 90 * time.Second,
-		RetentionData: 30 * 24 * time.Hour, RetentionAudit: 365 * 24 * time.Hour,
-		SignScheme: "standard", StripeHeader: "X-Webhook-Signature",
+		RetentionData: 30 * 24 * time.Hour,
+		SignScheme:    "standard", StripeHeader: "X-Webhook-Signature",
 	}
 	if diff := cmp.Diff(want, c.Options, cmpopts.IgnoreTypes(func(app.Started) {})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -203,21 +203,10 @@ func TestSecretFromFile(t *testing.T) {
 	}
 }
 
-func TestStoreOnlyNeedsNoEncryptionKey(t *testing.T) {
-	t.Parallel()
-	environ := []string{"BREAKWATER_DATABASE_URL=postgres://localhost/db"}
-	if _, err := config.Load(config.Input{Environ: environ, StoreOnly: true}); err != nil {
-		t.Errorf("store only: %v", err)
-	}
-	if _, err := config.Load(config.Input{Environ: environ}); err == nil {
-		t.Error("serving on Postgres without encryption_key must be refused")
-	}
-}
-
 func TestEffective(t *testing.T) {
 	t.Parallel()
 	c := mustLoad(t, "ingest:\n  max_payload: 2 MiB\n",
-		[]string{"BREAKWATER_DATABASE_URL=postgres://u:hunter2@h/d", "BREAKWATER_RETENTION_AUDIT=14d"},
+		[]string{"BREAKWATER_DATABASE_URL=postgres://u:hunter2@h/d", "BREAKWATER_RETENTION_DATA=14d"},
 		[]string{"--allow-cidr=10.0.0.0/8", "--encryption-key-file=" + secretFile(t, goodEncryptionKey)})
 	got := map[string]config.Setting{}
 	for _, s := range c.Effective() {
@@ -230,7 +219,7 @@ func TestEffective(t *testing.T) {
 		"database_url":      {"***", "BREAKWATER_DATABASE_URL"},
 		"encryption_key":    {"***", "--encryption-key-file"},
 		"admin_key":         {"", "default"},
-		"retention.audit":   {"14d", "BREAKWATER_RETENTION_AUDIT"},
+		"retention.data":    {"14d", "BREAKWATER_RETENTION_DATA"},
 		"egress.allow_cidr": {"10.0.0.0/8", "--allow-cidr"},
 		"lease.ttl":         {"15s", "default"},
 		"idempotency_ttl":   {"1d", "default"},

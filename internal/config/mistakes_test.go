@@ -51,7 +51,7 @@ func TestMistakes(t *testing.T) {
 		"bare duration":          {flags: []string{"--lease-ttl=15"}, want: `lease.ttl (--lease-ttl): "15" must be a duration such as 30s, 6h or 7d`},
 		"half days":              {flags: []string{"--retention-data=1.5d"}, want: `retention.data (--retention-data): "1.5d" must be a duration such as 30s, 6h or 7d`},
 		"duration too long":      {flags: []string{"--dispatch-drain-timeout=11m"}, want: `dispatch.drain_timeout (--dispatch-drain-timeout): "11m" must be 1s to 10m`},
-		"retention too short":    {flags: []string{"--retention-audit=1d"}, want: `retention.audit (--retention-audit): "1d" must be 7d to 3650d`},
+		"retention too short":    {flags: []string{"--retention-data=1h"}, want: `retention.data (--retention-data): "1h" must be 1d to 365d`},
 		"not a switch":           {yaml: "dev: yes please\n", want: `dev ($FILE line 1): "yes please" must be true or false`},
 		"bad CIDR":               {flags: []string{"--allow-cidr=10.0.0.0/8,all"}, want: `egress.allow_cidr (--allow-cidr): "10.0.0.0/8,all" "all" is not a CIDR block such as 10.0.0.0/8`},
 		"host bits":              {flags: []string{"--deny-cidr=10.1.2.3/8"}, want: `egress.deny_cidr (--deny-cidr): "10.1.2.3/8" "10.1.2.3/8" has host bits set; the block is 10.0.0.0/8`},
@@ -80,14 +80,11 @@ func TestMistakes(t *testing.T) {
 		"secret and its file":       {environ: []string{"BREAKWATER_ADMIN_KEY=" + goodAdminKey, "BREAKWATER_ADMIN_KEY_FILE=x"}, want: "admin_key (BREAKWATER_ADMIN_KEY and BREAKWATER_ADMIN_KEY_FILE): set either the value or its file, not both"},
 		"missing secret file":       {environ: []string{"BREAKWATER_ADMIN_KEY_FILE=" + missing}, want: `admin_key (BREAKWATER_ADMIN_KEY_FILE): "` + missing + `" cannot be read: no such file or directory`},
 
-		"renew too slow":         {flags: []string{"--lease-renew=6s"}, want: "lease.renew (--lease-renew): must be at most a third of lease.ttl (15s)"},
-		"ttl too short":          {flags: []string{"--lease-ttl=6s"}, want: "lease.renew (default): must be at most a third of lease.ttl (6s)"},
-		"cert without key":       {flags: []string{"--tls-cert-file=/dev/null"}, want: "tls.cert_file (--tls-cert-file): needs tls.key_file as well"},
-		"key without cert":       {flags: []string{"--tls-key-file=/dev/null"}, want: "tls.key_file (--tls-key-file): needs tls.cert_file as well"},
-		"dev off loopback":       {flags: []string{"--dev", "--listen=:8080"}, want: "listen (--listen): must be a loopback address with dev, which lets deliveries into private networks"},
-		"delivered outlives":     {flags: []string{"--retention-delivered=31d"}, want: "retention.delivered (--retention-delivered): must not be longer than retention.data (30d)"},
-		"Postgres without key":   {flags: []string{"--database-url=postgres://h/d"}, want: "encryption_key (default): is required with database_url: all nodes must open the same secrets"},
-		"delivered and Postgres": {flags: []string{"--database-url=postgres://h/d", "--retention-delivered=2d"}, environ: []string{"BREAKWATER_ENCRYPTION_KEY=" + goodEncryptionKey}, want: "retention.delivered (--retention-delivered): works with SQLite only, Postgres drops whole days"},
+		"renew too slow":   {flags: []string{"--lease-renew=6s"}, want: "lease.renew (--lease-renew): must be at most a third of lease.ttl (15s)"},
+		"ttl too short":    {flags: []string{"--lease-ttl=6s"}, want: "lease.renew (default): must be at most a third of lease.ttl (6s)"},
+		"cert without key": {flags: []string{"--tls-cert-file=/dev/null"}, want: "tls.cert_file (--tls-cert-file): needs tls.key_file as well"},
+		"key without cert": {flags: []string{"--tls-key-file=/dev/null"}, want: "tls.key_file (--tls-key-file): needs tls.cert_file as well"},
+		"dev off loopback": {flags: []string{"--dev", "--listen=:8080"}, want: "listen (--listen): must be a loopback address with dev, which lets deliveries into private networks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -97,7 +97,7 @@ var settings = []setting{
 	},
 	{
 		key: "encryption_key", secret: true,
-		help: "keys that seal endpoint secrets, the first one for new ones; made in data_dir with SQLite, required with Postgres",
+		help: "keys that seal endpoint secrets, the first one for new ones; made in data_dir when empty; all nodes of one Postgres need the same",
 		value: many[string]{
 			field: func(c *Config) *[]string { return &c.Options.EncryptionKeys },
 			read:  checkEncryptionKey, write: func(s string) string { return s },
@@ -269,14 +269,6 @@ var settings = []setting{
 	{
 		key: "retention.data", def: "30d", help: "age at which events, deliveries, attempts and dead letters go; pending ones never do",
 		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionData }, day, 365*day),
-	},
-	{
-		key: "retention.delivered", help: "shorter age for delivered ones (SQLite only); as retention.data when empty",
-		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionDelivered }, day, 365*day),
-	},
-	{
-		key: "retention.audit", def: "365d", help: "age at which audit records go",
-		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionAudit }, 7*day, 3650*day),
 	},
 
 	{

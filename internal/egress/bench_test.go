@@ -2,6 +2,7 @@ package egress_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -30,7 +31,7 @@ func BenchmarkSend(b *testing.B) {
 			if _, err := r.Discard(256); err != nil {
 				return
 			}
-			if _, err := c.Write(answer); err != nil && err != io.EOF {
+			if _, err := c.Write(answer); err != nil && !errors.Is(err, io.EOF) {
 				return
 			}
 		}

@@ -250,7 +250,7 @@ func (h *hop) try() Result {
 			deadline: h.deadline,
 			begin:    time.Now(),
 		}
-		resp, err := h.client.transport.RoundTrip(h.request(a.bind(h.own)))
+		resp, err := h.client.transport.RoundTrip(h.request(a.bind(h.own))) //nolint:bodyclose // h.result closes it
 		if err != nil && tries < maxTries && h.own.Err() == nil && a.wroteNothing() {
 			a.end(h.client.idle)
 			continue

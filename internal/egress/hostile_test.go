@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -478,10 +479,8 @@ func TestR15_ConnectionsAreBounded(t *testing.T) {
 
 func wantAny(t *testing.T, res egress.Result, want ...hook.Reason) {
 	t.Helper()
-	for _, w := range want {
-		if res.Reason == w {
-			return
-		}
+	if slices.Contains(want, res.Reason) {
+		return
 	}
 	t.Errorf("reason = %v (%v), want one of %v", res.Reason, res.Err, want)
 }

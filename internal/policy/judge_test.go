@@ -485,7 +485,8 @@ func TestJudgeFollowsThePolicy(t *testing.T) {
 		},
 		"limit and budget at once: the limit is named": {
 			`{"retry":{"max_attempts":3}}`,
-			hook.Progress{RunDueAt: noon, Charged: 2, Limited: hook.Tally{hook.DNSNXDomain: 2}}, failure(hook.DNSNXDomain),
+			hook.Progress{RunDueAt: noon, Charged: 2, Limited: hook.Tally{hook.DNSNXDomain: 2}},
+			failure(hook.DNSNXDomain),
 			func(v policy.Verdict) bool { return v.End == hook.DeadLimited },
 		},
 		"limited by one": {
@@ -497,13 +498,17 @@ func TestJudgeFollowsThePolicy(t *testing.T) {
 			func(v policy.Verdict) bool { return v.End == hook.DeadExhausted },
 		},
 		"decorrelated remembers its draw, not the wish": {
-			`{"preset":"quick"}`, hook.Progress{RunDueAt: noon, PrevDelay: 2 * time.Second}, answer(503, "600"),
+			`{"preset":"quick"}`,
+			hook.Progress{RunDueAt: noon, PrevDelay: 2 * time.Second},
+			answer(503, "600"),
 			func(v policy.Verdict) bool {
 				return v.Delay == 660*time.Second && v.Progress.PrevDelay == seconds(3.5) && v.Ceiling == 6*time.Second
 			},
 		},
 		"decorrelated throttle doubles after the draw": {
-			`{"preset":"quick"}`, hook.Progress{RunDueAt: noon, PrevDelay: 2 * time.Second}, answer(429),
+			`{"preset":"quick"}`,
+			hook.Progress{RunDueAt: noon, PrevDelay: 2 * time.Second},
+			answer(429),
 			func(v policy.Verdict) bool {
 				return v.Delay == 7*time.Second && v.Progress.PrevDelay == seconds(3.5)
 			},

@@ -284,7 +284,8 @@ func TestReceiverAcceptsWhatWeSign(t *testing.T) {
 func verifier(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
-}, secret string, now time.Time) *receiver.Verifier {
+}, secret string, now time.Time,
+) *receiver.Verifier {
 	t.Helper()
 	cfg := receiver.Config{Secrets: []string{secret}, Now: func() time.Time { return now }}
 	if strings.HasPrefix(secret, "whsec_") {

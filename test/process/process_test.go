@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -242,9 +243,7 @@ type object = map[string]any
 func (s *server) endpoint(url string, extra object) (id, secret string) {
 	s.t.Helper()
 	in := object{"url": url}
-	for k, v := range extra {
-		in[k] = v
-	}
+	maps.Copy(in, extra)
 	var out struct{ ID, Secret string }
 	s.api("POST", "/endpoints", in, &out)
 	return out.ID, out.Secret

@@ -41,7 +41,7 @@ var errNoServer = errors.New("no PostgreSQL binaries in /usr/lib/postgresql/*/bi
 
 // shared is the cluster of this process, started by the first test that needs
 // one and ended by its watchdog after the process.
-var shared = sync.OnceValues(func() (*Cluster, error) { return start() })
+var shared = sync.OnceValues(start)
 
 // DSN returns the address of a new, empty database. It is dropped when the
 // test ends, or goes with the temporary cluster. Without a server the test is

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -328,7 +329,7 @@ func (f *found) explain(a *store.Accept, count int, rerun bool) error {
 		stored(a) // by the first run
 	case rerun && f.tenant != nil:
 		return fmt.Errorf("%w: event id %d belongs to another event", store.ErrRefused, a.Event.ID)
-	case f.winner != nil && string(f.hash) == string(a.KeyHash[:]):
+	case f.winner != nil && bytes.Equal(f.hash, a.KeyHash[:]):
 		a.Outcome, a.EventID, a.Count = store.AcceptReplayed, hook.ID(*f.winner), count
 	case f.winner != nil:
 		a.Outcome = store.AcceptConflict
@@ -343,5 +344,5 @@ func (f *found) explain(a *store.Accept, count int, rerun bool) error {
 func (f *found) is(e *hook.Event) bool {
 	digest := sha256.Sum256(e.Payload)
 	return *f.tenant == int64(e.TenantID) && *f.typ == e.Type &&
-		f.created.Time.Equal(e.CreatedAt.Truncate(time.Microsecond)) && string(f.digest) == string(digest[:])
+		f.created.Time.Equal(e.CreatedAt.Truncate(time.Microsecond)) && bytes.Equal(f.digest, digest[:])
 }

@@ -33,8 +33,8 @@ func (d *DB) Hint(ctx context.Context, h store.Hint) error {
 	return nil
 }
 
-// encodeHint writes "sender kind id id …" with ids in base 36, at least one
-// text and each within bounds.
+// encodeHint writes sender, kind and ids with blanks between, ids in base 36, at
+// least one text and each within bounds.
 func encodeHint(sender string, h store.Hint) []string {
 	head := sender + " " + strconv.Itoa(int(h.Kind))
 	var texts []string
@@ -99,7 +99,7 @@ func (d *DB) Listen(ctx context.Context, fn func(store.Hint)) error {
 		}
 		wait = min(2*wait, listenRetryMax)
 	}
-	return nil
+	return nil //nolint:nilerr // ctx has ended: that is what was asked for
 }
 
 // listenOnce listens on one connection until it fails; heard tells whether the

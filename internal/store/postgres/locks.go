@@ -7,8 +7,9 @@ import "github.com/breakwaterhq/breakwater/internal/hook"
 // for each other in a circle: tenants, keys (rows), shards, deliveries (rows,
 // by id).
 const (
-	// lockShard: shared by settles, exclusive for a take-over.
-	lockShard = 7001
+	// 7001, written out in its statements, is the shard: shared by settles,
+	// exclusive for a take-over.
+
 	// lockPartitions: whoever creates partitions.
 	lockPartitions = 7002
 	// lockTenant: shared by accepts, exclusive for changes of a tenant's

@@ -19,22 +19,22 @@ type fastPath struct {
 	conn driver.ConnPrepareContext
 	open []driver.Stmt // everything prepared, to be closed
 
-	begin, commit, rollback single
-	accept                  acceptStatements
-	settle                  settleStatements
-	saveLane                single
-	addUsage                single
+	txBegin, txCommit, txRollback single
+	accept                        acceptStatements
+	settle                        settleStatements
+	saveLane                      single
+	addUsage                      single
 }
 
 func newFastPath() fastPath {
 	return fastPath{
-		begin:    single{query: "BEGIN IMMEDIATE"},
-		commit:   single{query: "COMMIT"},
-		rollback: single{query: "ROLLBACK"},
-		accept:   newAcceptStatements(),
-		settle:   newSettleStatements(),
-		saveLane: single{query: saveLane},
-		addUsage: single{query: addUsage},
+		txBegin:    single{query: "BEGIN IMMEDIATE"},
+		txCommit:   single{query: "COMMIT"},
+		txRollback: single{query: "ROLLBACK"},
+		accept:     newAcceptStatements(),
+		settle:     newSettleStatements(),
+		saveLane:   single{query: saveLane},
+		addUsage:   single{query: addUsage},
 	}
 }
 
@@ -54,16 +54,16 @@ func (f *fastPath) transaction(ctx context.Context, conn *sql.Conn, fn func() er
 		}
 		f.ctx, f.conn = ctx, c
 		f.forget() // an earlier batch may have failed half-way
-		if _, err := f.exec(&f.begin); err != nil {
+		if _, err := f.exec(&f.txBegin); err != nil {
 			return err
 		}
 		err := fn()
 		if err == nil {
-			_, err = f.exec(&f.commit)
+			_, err = f.exec(&f.txCommit)
 		}
 		if err != nil {
 			// As in update: the first error is the one to tell.
-			_, _ = f.exec(&f.rollback)
+			_, _ = f.exec(&f.txRollback)
 		}
 		return err
 	})

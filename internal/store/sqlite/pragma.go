@@ -18,7 +18,10 @@ import (
 var (
 	writerSettings = url.Values{
 		"_busy_timeout": {"5000"}, "_foreign_keys": {"1"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
-		"_pragma": {"page_size(8192)", "mmap_size(0)", "temp_store(MEMORY)", "cache_size(-65536)", "journal_size_limit(67108864)"},
+		"_pragma": {
+			"page_size(8192)", "mmap_size(0)", "temp_store(MEMORY)", "cache_size(-65536)",
+			"wal_autocheckpoint(0)", "journal_size_limit(67108864)",
+		},
 	}
 	// Readers share the machine's memory with each other and lean on the file
 	// system's cache. The file is in WAL mode when they come.

@@ -160,6 +160,30 @@ func TestFullStoreRefusesAndRecovers(t *testing.T) {
 	}
 }
 
+// TestLogIsMovedToTheFile writes more than the log may hold: it is begun again
+// instead of growing, although SQLite's own checkpoints are off.
+func TestLogIsMovedToTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	db := open(t, path)
+	if got, err := db.Pragma(t.Context(), "wal_autocheckpoint", false); err != nil || got != "0" {
+		t.Errorf("wal_autocheckpoint = %q, %v; want 0", got, err)
+	}
+	w := newLoad(t, db, 1)
+	w.payload = make([]byte, 200_000)
+	const written = 40_000_000
+	for range written / 4 / len(w.payload) {
+		check(t, db.Commit(t.Context(), w.batch(4)))
+	}
+	log, err := os.Stat(path + "-wal")
+	check(t, err)
+	file, err := os.Stat(path)
+	check(t, err)
+	if log.Size() > 16_000_000 || file.Size() < written/2 {
+		t.Errorf("log of %d bytes, file of %d bytes after %d bytes of payload", log.Size(), file.Size(), written)
+	}
+}
+
 // TestDamagedFileIsFatal overwrites the root page of events: reading an event
 // then fails, and from there on nothing works any more.
 func TestDamagedFileIsFatal(t *testing.T) {

@@ -16,6 +16,8 @@ type writer struct {
 	pool *sql.DB
 	conn *sql.Conn
 	fast fastPath
+
+	logged int // pages in the log since the last checkpoint
 }
 
 func openWriter(ctx context.Context, path string) (*writer, error) {
@@ -105,5 +107,9 @@ func (db *DB) exclusive(ctx context.Context, doing string, fn func(context.Conte
 	if err := db.usable(); err != nil {
 		return err
 	}
-	return db.fail(doing, fn(context.WithoutCancel(ctx)))
+	ctx = context.WithoutCancel(ctx)
+	if err := fn(ctx); err != nil {
+		return db.fail(doing, err)
+	}
+	return db.checkpointAfter(ctx)
 }

@@ -170,10 +170,10 @@ func endpointList(w *world) {
 	if len(got) != 3 {
 		w.t.Errorf("EndpointsOf returned %d, want 3", len(got))
 	}
-	any, err := w.db.ListEndpoints(w.ctx(), 0, store.Page{Limit: 9})
+	everybody, err := w.db.ListEndpoints(w.ctx(), 0, store.Page{Limit: 9})
 	w.check(err, "ListEndpoints of any tenant")
-	if len(any) != 4 {
-		w.t.Errorf("ListEndpoints of any tenant returned %d, want 4", len(any))
+	if len(everybody) != 4 {
+		w.t.Errorf("ListEndpoints of any tenant returned %d, want 4", len(everybody))
 	}
 	_, _, err = w.db.EndpointsOf(w.ctx(), w.id())
 	w.wantErr(err, hook.ErrNotFound, "EndpointsOf an unknown tenant")

@@ -2,7 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,7 +107,7 @@ func tenantList(w *world) {
 	var ids []hook.ID
 	for _, name := range []string{"alpha one", "beta", "alpha two", "100%_sure", "gamma"} {
 		ten := hook.Tenant{
-			ID: w.id(), UID: "u-" + strings.Fields(name)[0] + fmt.Sprint(len(ids)), Name: name,
+			ID: w.id(), UID: "u-" + strings.Fields(name)[0] + strconv.Itoa(len(ids)), Name: name,
 			Policy: json.RawMessage(`{}`), Rev: 1, ConfigRev: 1, CreatedAt: w.now, UpdatedAt: w.now,
 		}
 		ids = append(ids, ten.ID)
