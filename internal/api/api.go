@@ -61,6 +61,7 @@ type Store interface {
 	store.Keys
 	store.EventLog
 	store.DeliveryLog
+	store.Replays
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
 	Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error)
 	WriteAudit(ctx context.Context, a hook.Audit) error
@@ -178,6 +179,7 @@ func (a *API) addRoutes() {
 	a.addAcceptRoutes()
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
+	a.addReplayRoutes()
 	a.addPresetRoutes()
 	a.addKeyRoutes()
 	a.addHealthRoutes()

@@ -150,7 +150,8 @@ func (a *API) checkURL(bad *invalid, raw string) string {
 	}
 	clean, err := a.cfg.URLs.CheckURL(raw)
 	if err != nil {
-		bad.addAs("url_blocked", "url", err.Error())
+		// The error names the thing it is about; the path does so already.
+		bad.addAs("url_blocked", "url", strings.TrimPrefix(err.Error(), "url "))
 		return raw
 	}
 	return clean

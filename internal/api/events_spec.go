@@ -10,9 +10,6 @@ import (
 // This file describes the two plain routes that take events for the OpenAPI
 // document.
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 func tenantParam() *huma.Param {
 	return &huma.Param{
 		Name: "tenant", In: "path", Required: true,

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,6 +61,13 @@ var routeRows = map[string]row{
 	"POST /v1/tenants/{tenant}/deliveries/{delivery}/cancel":       {writers, `{}`},
 	"GET /v1/tenants/{tenant}/dead-letters":                        {readers, ""},
 	"GET /v1/tenants/{tenant}/dead-letters/count":                  {readers, ""},
+	"GET /v1/tenants/{tenant}/replays":                             {readers, ""},
+	"POST /v1/tenants/{tenant}/replays":                            {writers, `{"all":true}`},
+	"GET /v1/tenants/{tenant}/replays/{replay}":                    {readers, ""},
+	"PATCH /v1/tenants/{tenant}/replays/{replay}":                  {writers, `{"per_minute":5}`},
+	"POST /v1/tenants/{tenant}/replays/{replay}/pause":             {writers, `{}`},
+	"POST /v1/tenants/{tenant}/replays/{replay}/resume":            {writers, `{}`},
+	"POST /v1/tenants/{tenant}/replays/{replay}/cancel":            {writers, `{}`},
 	"GET /v1/presets":           {readers, ""},
 	"GET /v1/presets/{name}":    {readers, ""},
 	"POST /v1/policies/preview": {readers, `{"policy":{}}`},
@@ -82,7 +90,7 @@ func fill(path string, ids map[string]string) string {
 
 var unknownIDs = map[string]string{
 	"endpoint": "ep_0000000000000", "event": "evt_0000000000000", "delivery": "dlv_0000000000000",
-	"key": "key_0000000000000", "name": "none",
+	"replay": "rpl_0000000000000", "key": "key_0000000000000", "name": "none",
 }
 
 // TestScopes tries every scope on every route of the table.
@@ -137,9 +145,14 @@ func TestForeignObjects(t *testing.T) {
 	w.event(w.a, "order.paid")
 	foreign := map[string]string{
 		"tenant": w.b.id, "endpoint": w.endpoint(w.b, map[string]any{"uid": "theirs"}), "event": w.event(w.b, "order.paid"),
-		"delivery": hook.DeliveryPrefix.Format(w.deliveries(w.b)[0].ID),
+		"delivery": hook.DeliveryPrefix.Format(w.deliveries(w.b)[0].ID), "replay": w.replay(w.b, `{"all":true}`),
 	}
-	before := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "audit")
+	under := func(tenant string) map[string]string {
+		ids := maps.Clone(foreign)
+		ids["tenant"] = tenant
+		return ids
+	}
+	before := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "replays", "audit")
 	for _, rt := range w.api.Routes() {
 		row := routeRows[rt.Method+" "+rt.Path]
 		if !strings.Contains(rt.Path, "{tenant}") || !slices.Contains(strings.Fields(row.scopes), "tenant:write") {
@@ -151,8 +164,7 @@ func TestForeignObjects(t *testing.T) {
 		ghost := map[string]string{"tenant": "ten_0000000000000"}
 		// Under the other tenant's name.
 		for _, tenant := range []string{w.b.id, "bolt"} {
-			ids := map[string]string{"tenant": tenant, "endpoint": foreign["endpoint"], "event": foreign["event"], "delivery": foreign["delivery"]}
-			if got, want := w.notFound(t, rt.Method, fill(rt.Path, ids), row.body), unknown(ghost); got != want {
+			if got, want := w.notFound(t, rt.Method, fill(rt.Path, under(tenant)), row.body), unknown(ghost); got != want {
 				t.Errorf("%s %s answers\n%s\nto a foreign tenant and\n%s\nto an unknown one", rt.Method, rt.Path, got, want)
 			}
 		}
@@ -162,8 +174,7 @@ func TestForeignObjects(t *testing.T) {
 		}
 		for _, tenant := range []string{w.a.id, "acme", "-"} {
 			own := map[string]string{"tenant": tenant}
-			ids := map[string]string{"tenant": tenant, "endpoint": foreign["endpoint"], "event": foreign["event"], "delivery": foreign["delivery"]}
-			if got, want := w.notFound(t, rt.Method, fill(rt.Path, ids), row.body), unknown(own); got != want {
+			if got, want := w.notFound(t, rt.Method, fill(rt.Path, under(tenant)), row.body), unknown(own); got != want {
 				t.Errorf("%s %s answers\n%s\nto a foreign id and\n%s\nto an unknown one", rt.Method, rt.Path, got, want)
 			}
 		}
@@ -172,7 +183,7 @@ func TestForeignObjects(t *testing.T) {
 	if p := r.problem(t); p.Code != "not_found" {
 		t.Errorf("foreign uid: %s", r.body)
 	}
-	if after := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "audit"); after != before {
+	if after := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "replays", "audit"); after != before {
 		t.Errorf("the store changed:\n%s\nwas\n%s", after, before)
 	}
 }
@@ -201,8 +212,9 @@ func TestListsStayInTheirTenant(t *testing.T) {
 		w.endpoint(s, nil)
 		w.event(s, "order.paid")
 		w.settle(w.deliveries(s)[0], hook.Dead, hook.DeadExhausted)
+		w.replay(s, `{"all":true}`)
 	}
-	for _, path := range []string{"endpoints", "events", "deliveries", "dead-letters"} {
+	for _, path := range []string{"endpoints", "events", "deliveries", "dead-letters", "replays"} {
 		mine := w.must(200, http.MethodGet, "/v1/tenants/-/"+path, w.a.read, nil)
 		if s := string(mine.body); strings.Contains(s, w.b.id) || !strings.Contains(s, w.a.id) {
 			t.Errorf("%s of tenant a: %s", path, s)
@@ -247,7 +259,7 @@ func TestDocument(t *testing.T) {
 	}
 	checkRefs(t, doc, doc)
 	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
-	for name, strict := range map[string]bool{"Delivery": false, "Problem": false, "TenantCreateBody": true, "Signature": true} {
+	for name, strict := range map[string]bool{"Delivery": false, "Problem": false, "TenantCreateBody": true, "Signature": true, "Replay": false, "ReplayPreview": false} {
 		s, _ := schemas[name].(map[string]any)
 		if s == nil || (s["additionalProperties"] == false) != strict {
 			t.Errorf("schema %s: %v, strict %v", name, s["additionalProperties"], strict)

@@ -355,7 +355,7 @@ func (w *world) dump(tables ...string) string {
 	if len(tables) == 0 {
 		tables = []string{
 			"tenants", "endpoints", "secrets", "events", "idempotency_keys", "deliveries", "attempts",
-			"policies", "api_keys", "audit", "lanes", "tenant_usage",
+			"policies", "api_keys", "audit", "lanes", "tenant_usage", "replays",
 		}
 	}
 	var out strings.Builder

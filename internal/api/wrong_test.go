@@ -11,7 +11,7 @@ import (
 
 // TestWrongRequests sends what must be refused: each with its status, code and
 // the field it names, none with a trace in the store.
-func TestWrongRequests(t *testing.T) {
+func TestWrongRequests(t *testing.T) { //nolint:tparallel // the store is looked at after each
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "main", "headers": map[string]string{"X-Token": "s3cr3t-header"}})
@@ -23,6 +23,11 @@ func TestWrongRequests(t *testing.T) {
 	T := "/v1/tenants/acme"
 	E := T + "/endpoints"
 	D := T + "/deliveries/" + hook.DeliveryPrefix.Format(dead.ID)
+	R := T + "/replays"
+	ended := R + "/" + w.replay(w.a, `{"endpoint":"main"}`)
+	w.must(200, http.MethodPost, ended+"/cancel", w.a.write, nil)
+	w.endpoint(w.a, map[string]any{"uid": "off"})
+	w.must(200, http.MethodPost, E+"/off/disable", w.a.write, nil)
 	wk := w.a.write
 	big := strings.Repeat("x", 70<<10)
 
@@ -197,7 +202,37 @@ func TestWrongRequests(t *testing.T) {
 		"unknown delivery":         {get, T + "/deliveries/dlv_0000000000000", wk, nil, nil, 404, "not_found", ""},
 		"event id as delivery id":  {get, T + "/deliveries/evt_0000000000000", wk, nil, nil, 404, "not_found", ""},
 		"cancel a dead delivery":   {post, D + "/cancel", wk, nil, nil, 409, "state_conflict", ""},
-		"unknown event in retry":   {post, T + "/deliveries/dlv_0000000000000/retry", wk, nil, nil, 404, "not_found", ""},
+		// replays
+		"replay of everything":        {post, R, wk, `{}`, nil, 422, "filter_empty", "all"},
+		"replay with only a pace":     {post, R, wk, `{"per_minute":5,"dry_run":true}`, nil, 422, "filter_empty", "all"},
+		"replay without a body":       {post, R, wk, nil, nil, 400, "invalid_json", ""},
+		"replay without a tenant":     {post, "/v1/tenants/-/replays", w.admin, `{"all":true}`, nil, 400, "tenant_required", ""},
+		"replay to nowhere":           {post, R, wk, `{"endpoint":"nope"}`, nil, 422, "validation_failed", "endpoint"},
+		"replay to another tenant":    {post, R, wk, `{"endpoint":"` + w.endpoint(w.b, nil) + `"}`, nil, 422, "validation_failed", "endpoint"},
+		"replay to a disabled one":    {post, R, wk, `{"endpoint":"off"}`, nil, 409, "endpoint_disabled", ""},
+		"dry run to a disabled one":   {post, R, wk, `{"endpoint":"off","dry_run":true}`, nil, 409, "endpoint_disabled", ""},
+		"replay of pending ones":      {post, R, wk, `{"statuses":["dead","pending"]}`, nil, 422, "validation_failed", "statuses"},
+		"replay of an unknown status": {post, R, wk, `{"statuses":["held"]}`, nil, 422, "validation_failed", "statuses[0]"},
+		"replay of an unknown reason": {post, R, wk, `{"reasons":["expired","bored"]}`, nil, 422, "validation_failed", "reasons[1]"},
+		"replay of a bad type":        {post, R, wk, `{"types":["a b"]}`, nil, 422, "type_invalid", "types[0]"},
+		"replay since nonsense":       {post, R, wk, `{"since":"yesterday"}`, nil, 422, "validation_failed", "since"},
+		"replay of a bad id":          {post, R, wk, `{"delivery_ids":["evt_0000000000000"]}`, nil, 422, "validation_failed", "delivery_ids[0]"},
+		"replay of too many ids":      {post, R, wk, `{"delivery_ids":["x"` + strings.Repeat(`,"x"`, 1000) + `]}`, nil, 422, "validation_failed", "delivery_ids"},
+		"replay at no pace":           {post, R, wk, `{"all":true,"per_minute":0}`, nil, 422, "validation_failed", "per_minute"},
+		"replay growing too much":     {post, R, wk, `{"all":true,"max_multiple":1001}`, nil, 422, "validation_failed", "max_multiple"},
+		"replay with missing ones":    {post, R, wk, `{"all":true,"include_missing":true}`, nil, 422, "validation_failed", "include_missing"},
+		"replays of unknown status":   {get, R + "?status=stuck", wk, nil, nil, 400, "invalid_parameter", "query.status"},
+		"unknown replay":              {get, R + "/rpl_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"delivery id as replay id":    {get, R + "/dlv_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"pause of an ended replay":    {post, ended + "/pause", wk, nil, nil, 409, "state_conflict", ""},
+		"resume of an ended replay":   {post, ended + "/resume", wk, nil, nil, 409, "state_conflict", ""},
+		"cancel of an ended replay":   {post, ended + "/cancel", wk, nil, nil, 409, "state_conflict", ""},
+		"change of an ended replay":   {patch, ended, wk, `{"per_minute":7}`, nil, 409, "state_conflict", ""},
+		"change to no pace":           {patch, ended, wk, `{"per_minute":null}`, nil, 422, "validation_failed", "per_minute"},
+		"change of the filter":        {patch, ended, wk, `{"types":["a"]}`, nil, 422, "validation_failed", "types"},
+		"change of an old version":    {patch, ended, wk, `{"per_minute":7}`, []string{"If-Match", `"99"`}, 412, "version_mismatch", ""},
+		"note on a pause too long":    {post, ended + "/pause", wk, `{"note":"` + strings.Repeat("x", 501) + `"}`, nil, 422, "validation_failed", "note"},
+		"unknown event in retry":      {post, T + "/deliveries/dlv_0000000000000/retry", wk, nil, nil, 404, "not_found", ""},
 	}
 	if len(cases) < 60 {
 		t.Fatalf("only %d cases", len(cases))

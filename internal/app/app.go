@@ -20,6 +20,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/ingest"
+	"github.com/breakwaterhq/breakwater/internal/replay"
 	"github.com/breakwaterhq/breakwater/internal/retention"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/vault"
@@ -43,6 +44,7 @@ type App struct {
 	ingest     *ingest.Ingest
 	api        *api.API
 	janitor    *retention.Janitor
+	replays    *replay.Runner
 }
 
 // New checks the options. It opens and starts nothing.
@@ -107,19 +109,11 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// serve builds what stands on the store and runs it.
+// serve checks everything that can fail, joins the other nodes last of all, and
+// runs the parts. A node that joined and did not serve would take shards away
+// from the others until its lease ran out.
 func (a *App) serve(ctx context.Context) error {
-	if err := a.join(ctx); err != nil {
-		return err
-	}
 	if err := a.openVault(ctx); err != nil {
-		return err
-	}
-	key, err := a.bootstrap(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.build(); err != nil {
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.Listen)
@@ -128,6 +122,16 @@ func (a *App) serve(ctx context.Context) error {
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		a.listener.Store(tcp)
+	}
+	if err := a.join(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	key, err := a.bootstrap(ctx)
+	if err == nil {
+		err = a.build()
+	}
+	if err != nil {
+		return errors.Join(err, listener.Close(), a.db.Leave(context.WithoutCancel(ctx), a.node))
 	}
 	if a.opts.Dev {
 		a.log.Warn("DEV MODE: deliveries to loopback and private addresses are allowed; never use this where untrusted people create endpoints")
@@ -173,6 +177,13 @@ func (a *App) build() error {
 	if err != nil {
 		return err
 	}
+	a.replays, err = replay.New(replay.Config{
+		Store: a.db, Lanes: a.db, Bell: bell{a}, IDs: a.ids, Log: a.log,
+		Owns: a.dispatcher.Owns,
+	})
+	if err != nil {
+		return err
+	}
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
@@ -187,38 +198,63 @@ const shutdownGrace = 10 * time.Second
 // runParts runs everything until ctx ends or a part fails, and stops the parts
 // in the order of the stream: API, dispatcher, writer.
 func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	outlive := context.WithoutCancel(ctx)
 
-	writer := a.start(outlive, fail, a.writer.Run)
-	dispatcher := a.start(outlive, fail, a.dispatcher.Run)
-	side := a.start(outlive, fail, a.ingest.Run, a.janitor.Run, a.api.Run, a.servePprof)
+	failed := &failure{stop: cancel}
+	writer := start(outlive, failed, a.runWriter)
+	dispatcher := start(outlive, failed, a.dispatcher.Run)
+	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof)
 	server := a.httpServer()
-	served := make(chan error, 1)
-	go func() { served <- a.serveHTTP(server, listener) }()
+	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, listener) })
 	a.announce(newKey)
 
-	var err error
-	select {
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-		if errors.Is(err, context.Canceled) {
-			err = nil // asked to stop
-		}
-	case err = <-served:
-	}
+	<-ctx.Done()
 	a.draining.Store(true)
 	a.log.Info("stopping", "in_flight", a.dispatcher.InFlight())
-	stopCtx, cancel := context.WithTimeout(outlive, shutdownGrace)
-	defer cancel()
+	stopCtx, stopped := context.WithTimeout(outlive, shutdownGrace)
+	defer stopped()
 	if shutErr := server.Shutdown(stopCtx); shutErr != nil {
 		_ = server.Close()
 	}
-	side.stop()
-	dispatcher.stop()
-	writer.stop()
+	for _, p := range []*part{web, side, dispatcher, writer} {
+		p.stop()
+	}
+	return failed.first()
+}
+
+// runWriter runs the writer. When it loses the store nothing may be sent any
+// more, and the dispatcher need not wait for results to be settled.
+func (a *App) runWriter(ctx context.Context) error {
+	err := a.writer.Run(ctx)
+	if err != nil {
+		a.dispatcher.StoreLost()
+	}
 	return err
+}
+
+// failure remembers the first part that failed, also while stopping, and ends
+// the server.
+type failure struct {
+	stop context.CancelFunc
+	mu   sync.Mutex
+	err  error
+}
+
+func (f *failure) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+	f.stop()
+}
+
+func (f *failure) first() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
 }
 
 // part is a group of running functions that can be stopped and waited for.
@@ -234,13 +270,13 @@ func (p *part) stop() {
 
 // start runs functions until the part is stopped; the first one that fails
 // ends the server.
-func (a *App) start(ctx context.Context, fail context.CancelCauseFunc, runs ...func(context.Context) error) *part {
+func start(ctx context.Context, failed *failure, runs ...func(context.Context) error) *part {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &part{cancel: cancel}
 	for _, run := range runs {
 		p.wg.Go(func() {
 			if err := run(ctx); err != nil {
-				fail(err)
+				failed.note(err)
 			}
 		})
 	}
@@ -304,6 +340,8 @@ func (b bell) TenantChanged(tenant hook.ID) {
 }
 
 func (b bell) DeliveryDue(_, endpoint hook.ID) { b.a.dispatcher.EndpointChanged(endpoint) }
+
+func (b bell) Due(_, endpoint hook.ID) { b.a.dispatcher.DeliveryDue(endpoint) }
 
 // health answers the probes of load balancers and orchestrators.
 type health struct{ a *App }

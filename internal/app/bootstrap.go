@@ -145,6 +145,8 @@ func binaryBits() []byte {
 // or one could not read what another has sealed: the first node's key is
 // remembered, and a node without it refuses to start.
 func (a *App) openVault(ctx context.Context) error {
+	_, statErr := os.Stat(filepath.Join(a.opts.DataDir, secretFile))
+	made := errors.Is(statErr, os.ErrNotExist) && len(a.opts.EncryptionKeys) == 0
 	keys, err := a.encryptionKeys()
 	if err != nil {
 		return err
@@ -160,6 +162,9 @@ func (a *App) openVault(ctx context.Context) error {
 		if k.ID() == want {
 			return nil
 		}
+	}
+	if made {
+		_ = os.Remove(filepath.Join(a.opts.DataDir, secretFile)) // it seals nothing
 	}
 	return fmt.Errorf("encryption_key: this database is sealed with key %s, which this node does not have (it has %s): give the first node's key as BREAKWATER_ENCRYPTION_KEY, or copy its %s", want, keys[0].ID(), secretFile)
 }
@@ -190,9 +195,9 @@ func (a *App) bootstrap(ctx context.Context) (string, error) {
 	if err := a.defaultTenant(ctx, now); err != nil {
 		return "", err
 	}
-	n, err := a.db.CountKeys(ctx, now)
+	n, err := a.db.CountAdminKeys(ctx, now)
 	if err != nil {
-		return "", fmt.Errorf("count keys: %w", err)
+		return "", fmt.Errorf("count admin keys: %w", err)
 	}
 	if n > 0 {
 		return "", nil

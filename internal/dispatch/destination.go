@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"mime"
 	"net/textproto"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -161,26 +161,5 @@ func (t *destination) secretHeader(name string) bool {
 	if name == sign.HeaderSignature {
 		return true
 	}
-	for _, p := range t.private {
-		if p == name {
-			return true
-		}
-	}
-	return false
-}
-
-// laneConfig is what the law needs of the policy.
-func (t *destination) laneConfig() lane.Config {
-	p := t.policy
-	limit := p.Concurrency.Limit
-	if p.Concurrency.Mode == policy.Adaptive {
-		limit = p.Concurrency.Initial
-	}
-	return lane.Config{
-		Limit:   limit,
-		Breaker: p.Breaker.Enabled, Consecutive: p.Breaker.Consecutive,
-		WindowFailed: p.Breaker.Window.Failed, WindowOf: p.Breaker.Window.Of,
-		ProbeFraction: p.Breaker.Probe.Fraction, ProbeMin: p.Breaker.Probe.Min,
-		ProbeMax: p.Breaker.Probe.Max, ProbeJitter: p.Breaker.Probe.Jitter,
-	}
+	return slices.Contains(t.private, name)
 }

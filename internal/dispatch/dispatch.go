@@ -77,11 +77,16 @@ type Dispatcher struct {
 	teller *teller
 
 	payloadBytes atomic.Int64
+	unsaved      atomic.Int64 // checkpoints that are not stored yet
 	running      atomic.Bool
 	// attempts is the context of every attempt; it ends when the drain timeout
 	// has passed.
 	attempts       context.Context
 	cancelAttempts context.CancelFunc
+	work           sync.WaitGroup // attempts, reads and the like
+
+	loseStore sync.Once
+	storeLost chan struct{}
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
@@ -97,8 +102,8 @@ func New(cfg Config) (*Dispatcher, error) {
 	cfg.LeaseRenew = cmp.Or(cfg.LeaseRenew, 5*time.Second)
 	cfg.Loops = cmp.Or(cfg.Loops, min(runtime.GOMAXPROCS(0), 8))
 	cfg.Seed = cmp.Or(cfg.Seed, rand.New(rand.NewPCG(uint64(cfg.IDs.Next(time.Now())), uint64(time.Now().UnixNano()))).Uint64())
-	d := &Dispatcher{cfg: cfg}
-	d.slots.max = int64(cfg.MaxInFlight)
+	d := &Dispatcher{cfg: cfg, storeLost: make(chan struct{})}
+	d.slots.max = cfg.MaxInFlight
 	d.loader = newLoader(cfg)
 	d.teller = newTeller(cfg)
 	d.owner = newOwnership(d)
@@ -129,52 +134,31 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		wg.Go(func() { d.listen(background) })
 	}
 
-	lost := make(chan error, 1)
-	wg.Go(func() { lost <- d.owner.run(background) })
+	keeping, letGo := context.WithCancel(background)
+	defer letGo()
+	kept := make(chan error, 1)
+	go func() { kept <- d.owner.run(keeping) }()
 
 	var err error
 	select {
-	case err = <-lost:
+	case err = <-kept:
 	case <-ctx.Done():
 	}
 	d.owner.leave()
 	d.drain()
+	letGo()
+	if err == nil {
+		err = <-kept // nothing is taken any more
+	}
 	if err == nil {
 		d.owner.giveUp(background)
 	}
 	stop()
 	wg.Wait()
+	d.cancelAttempts()
+	d.work.Wait()
 	return err
 }
-
-// drain stops admitting and waits until nothing is unsettled, cancelling the
-// attempts that take longer than the drain timeout.
-func (d *Dispatcher) drain() {
-	for _, l := range d.loops {
-		l.post(l.stopAdmitting)
-	}
-	deadline := time.NewTimer(d.cfg.DrainTimeout)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	var last <-chan time.Time
-	for d.slots.used() > 0 {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			d.cancelAttempts()
-			t := time.NewTimer(settleGrace)
-			defer t.Stop()
-			last = t.C
-		case <-last:
-			d.cfg.Log.Warn("attempts were left unsettled; their events will be sent again", "attempts", d.slots.used())
-			return
-		}
-	}
-}
-
-// settleGrace is how long cancelled attempts may take to be settled.
-const settleGrace = 5 * time.Second
 
 // Committed takes over what the store has just committed: new deliveries go to
 // their lanes, settled attempts give their slots back. It is called by the
@@ -201,10 +185,8 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 		p.settled = append(p.settled, s)
 	}
 	for _, s := range b.Lanes {
-		if s.Outcome == store.SettleFenced {
-			p := &parts[s.Shard%len(parts)]
-			p.fenced = append(p.fenced, store.Held{Shard: s.Shard, Epoch: s.Epoch})
-		}
+		p := &parts[s.Shard%len(parts)]
+		p.saved = append(p.saved, s)
 	}
 	for i := range parts {
 		d.loops[i].deliver(&parts[i])
@@ -237,6 +219,15 @@ func (d *Dispatcher) tenantChanged(tenant hook.ID) {
 	}
 }
 
+// DeliveryDue makes the owner of the endpoint's lane look for due deliveries.
+func (d *Dispatcher) DeliveryDue(endpoint hook.ID) {
+	d.deliveryDue(endpoint)
+	d.teller.tell(store.HintDue, endpoint)
+}
+
+// Owns reports whether this node owns the shard.
+func (d *Dispatcher) Owns(shard int) bool { return d.owner.owns(shard) }
+
 // deliveryDue makes the lane of an endpoint of this node look for due
 // deliveries.
 func (d *Dispatcher) deliveryDue(endpoint hook.ID) {
@@ -245,7 +236,7 @@ func (d *Dispatcher) deliveryDue(endpoint hook.ID) {
 }
 
 // InFlight returns how many attempts are in flight or not yet settled.
-func (d *Dispatcher) InFlight() int { return int(d.slots.used()) }
+func (d *Dispatcher) InFlight() int { return d.slots.used() }
 
 // Ready returns why the dispatcher cannot work; nothing when it can.
 func (d *Dispatcher) Ready() []string { return d.owner.ready() }
@@ -278,41 +269,5 @@ func (d *Dispatcher) listen(ctx context.Context) {
 	})
 	if err != nil && ctx.Err() == nil {
 		d.cfg.Log.Warn("hints of other nodes are not heard; polling goes on", "error", fmt.Errorf("listen: %w", err))
-	}
-}
-
-// slots is the budget of attempts that are in flight or not yet settled. A slot
-// is given back when the result is committed, not when the answer comes: with
-// the store down nothing new is sent, so an outage of the store cannot become
-// a flood of repeats.
-type slots struct {
-	max   int64
-	inUse atomic.Int64
-	// starved counts loops that wait for a slot.
-	starved atomic.Int64
-}
-
-func (s *slots) used() int64 { return s.inUse.Load() }
-
-func (s *slots) free() int { return int(s.max - s.inUse.Load()) }
-
-func (s *slots) take() bool {
-	if s.inUse.Add(1) > s.max {
-		s.inUse.Add(-1)
-		return false
-	}
-	return true
-}
-
-// release gives n slots back and wakes the loops that wait for one.
-func (d *Dispatcher) release(n int) {
-	if n == 0 {
-		return
-	}
-	d.slots.inUse.Add(-int64(n))
-	if d.slots.starved.Load() > 0 {
-		for _, l := range d.loops {
-			l.wakeUp()
-		}
 	}
 }

@@ -104,7 +104,7 @@ func TestStopWaitsForAttemptsInFlight(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			return egress.Result{Status: 200}
 		})
-		e := r.endpoint("")
+		e := r.endpoint(`{"concurrency":5}`)
 		ids := r.publish(e, 5)
 		time.Sleep(time.Second)
 		began := time.Now()

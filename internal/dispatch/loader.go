@@ -125,7 +125,7 @@ func (l *loop) startLoads() {
 		})
 	}
 	l.toLoad = nil
-	l.loads.start()
+	l.loads.start(&l.d.work)
 }
 
 func (l *loop) loadEnded(batch []*resident, found map[hook.ID]loaded, err error) {
@@ -169,11 +169,12 @@ func (l *loop) loadAgain(batch []*resident) {
 func (l *loop) install(now time.Time, r *resident, got loaded) {
 	old := r.dest
 	r.dest, r.tenant = got.dest, got.dest.tenant
+	r.expireAt = time.Time{} // the policy may allow another time now
 	if old == nil {
 		l.firstInstall(now, r, got)
 		return
 	}
-	r.lane.Configure(got.dest.laneConfig())
+	r.lane.Configure(now, got.dest.policy.Lane())
 	blocked := r.lane.Checkpoint()
 	switch held := got.dest.state != hook.Active; {
 	case held && !r.lane.Paused():
@@ -191,16 +192,17 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 		r.lane.ProbeNow(now)
 	}
 	if r.lane.Checkpoint() != blocked {
-		l.d.cfg.Settler.Settle(nil, r.save())
+		l.d.cfg.Settler.Settle(nil, l.checkpoint(r))
 	}
 }
 
 func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 	waiting := r.lane.Drop()
 	if got.lane != nil {
-		r.lane = lane.Restore(got.dest.laneConfig(), *got.lane, now, l.rng.Float64())
+		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), true)
+		l.actOnWishes(now, r, got)
 	} else {
-		r.lane = lane.New(got.dest.laneConfig())
+		r.lane = lane.New(got.dest.policy.Lane(), now)
 	}
 	if got.dest.state != hook.Active {
 		r.lane.Pause(now)
@@ -217,29 +219,54 @@ func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 	}
 }
 
+// actOnWishes acts on what was asked of the lane while nobody owned it. A reset
+// that was acted on has closed the lane, a probe has moved its last failure.
+func (l *loop) actOnWishes(now time.Time, r *resident, got loaded) {
+	reset, probe := got.dest.resetWantedAt, got.dest.probeWantedAt
+	if got.lane.Open && reset.After(got.lane.OpenedAt) && reset.After(got.lane.ClosedAt) {
+		r.lane.Reset(now)
+		l.d.cfg.Settler.Settle(nil, l.checkpoint(r))
+	}
+	if probe.After(got.lane.LastBadAt) {
+		r.lane.ProbeNow(now)
+	}
+}
+
 // reload reads the endpoint of a lane again, and its window too: deliveries may
 // have been cancelled or asked for by hand.
 func (l *loop) reload(endpoint hook.ID) {
 	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
 		return
 	}
-	r := l.resident(endpoint, 0)
-	now := time.Now()
-	for _, ref := range r.lane.Drop() {
-		l.forget(r, ref.ID)
-	}
-	r.noteDue(now)
-	r.lookNewest = true
-	if r.dest != nil {
+	r, had := l.residents[endpoint]
+	if !had {
+		r = l.resident(endpoint, 0)
+	} else {
 		l.load(r)
 	}
+	for _, ref := range r.lane.Drop() {
+		l.putAside(r, ref.ID)
+	}
+	for _, it := range r.items {
+		it.doubtful = true
+	}
+	r.noteDue(time.Now())
+	r.lookNewest = true
 	l.touch(r)
 }
 
 func (l *loop) reloadTenant(tenant hook.ID) {
 	for _, r := range l.residents {
-		if r.tenant == tenant {
+		if r.tenant == tenant || r.dest == nil { // whose it is may not be known yet
 			l.load(r)
 		}
+	}
+}
+
+// refresh reads the endpoints of all lanes again: the safety net under the
+// hints of other nodes.
+func (l *loop) refresh() {
+	for _, r := range l.residents {
+		l.load(r)
 	}
 }

@@ -26,6 +26,7 @@ type loop struct {
 	unsettled map[int]int    // attempts per owned shard that are not settled
 	leaving   map[int]func() // shards being handed over; called when drained
 	residents map[hook.ID]*resident
+	unsaved   map[hook.ID]*store.LaneSave // newest checkpoints that are not stored yet
 	wakes     wakeHeap
 	dirty     []*resident // to be pumped before the next sleep
 	starved   []*resident // could send if there were a slot
@@ -41,7 +42,7 @@ type mail struct {
 	arrivals []arrival
 	results  []*flight
 	settled  []*store.Settle
-	fenced   []store.Held
+	saved    []*store.LaneSave
 	calls    []func() // everything that is rare
 }
 
@@ -60,6 +61,7 @@ func newLoop(d *Dispatcher, n uint64) *loop {
 		unsettled: make(map[int]int),
 		leaving:   make(map[int]func()),
 		residents: make(map[hook.ID]*resident),
+		unsaved:   make(map[hook.ID]*store.LaneSave),
 		reads:     workQueue{limit: 4},
 		loads:     workQueue{limit: 2},
 	}
@@ -82,13 +84,13 @@ func (l *loop) post(fn func()) {
 
 // deliver adds a part of a committed batch to the inbox.
 func (l *loop) deliver(m *mail) {
-	if len(m.arrivals)+len(m.settled)+len(m.fenced) == 0 {
+	if len(m.arrivals)+len(m.settled)+len(m.saved) == 0 {
 		return
 	}
 	l.mu.Lock()
 	l.inbox.arrivals = append(l.inbox.arrivals, m.arrivals...)
 	l.inbox.settled = append(l.inbox.settled, m.settled...)
-	l.inbox.fenced = append(l.inbox.fenced, m.fenced...)
+	l.inbox.saved = append(l.inbox.saved, m.saved...)
 	l.mu.Unlock()
 	l.wakeUp()
 }
@@ -128,10 +130,11 @@ func (m *mail) reset() mail {
 	clear(m.arrivals)
 	clear(m.results)
 	clear(m.settled)
+	clear(m.saved)
 	clear(m.calls)
 	return mail{
 		arrivals: m.arrivals[:0], results: m.results[:0], settled: m.settled[:0],
-		fenced: m.fenced[:0], calls: m.calls[:0],
+		saved: m.saved[:0], calls: m.calls[:0],
 	}
 }
 
@@ -141,9 +144,6 @@ func (l *loop) turn(now time.Time, m *mail) {
 	for _, fn := range m.calls {
 		fn()
 	}
-	for _, h := range m.fenced {
-		l.fencedOff(h)
-	}
 	for _, a := range m.arrivals {
 		l.arrive(now, a)
 	}
@@ -151,6 +151,10 @@ func (l *loop) turn(now time.Time, m *mail) {
 		l.result(now, f)
 	}
 	l.settled(now, m.settled)
+	l.saved(m.saved)
+	for shard := range l.leaving {
+		l.handOverIfDrained(shard)
+	}
 	for len(l.wakes) > 0 && !l.wakes[0].wakeAt.After(now) {
 		l.touch(l.wakes[0])
 		heap.Pop(&l.wakes)
@@ -172,9 +176,10 @@ func (l *loop) pumpAll(now time.Time) {
 			r.starved = false
 			l.touch(r)
 		}
+		clear(l.starved)
 		l.starved = l.starved[:0]
 	}
-	for i := 0; i < len(l.dirty); i++ {
+	for i := range len(l.dirty) {
 		r := l.dirty[i]
 		r.dirty = false
 		if !r.dropped {
@@ -183,7 +188,7 @@ func (l *loop) pumpAll(now time.Time) {
 	}
 	clear(l.dirty)
 	l.dirty = l.dirty[:0]
-	l.reads.start()
+	l.reads.start(&l.d.work)
 	l.startLoads()
 	if starving := len(l.starved) > 0; starving != l.isStarved {
 		l.isStarved = starving
@@ -203,8 +208,6 @@ func (l *loop) sleep(now time.Time) time.Duration {
 	}
 	return max(l.wakes[0].wakeAt.Sub(now), 0)
 }
-
-func (l *loop) stopAdmitting() { l.draining = true }
 
 // arrive takes a delivery straight from its commit.
 func (l *loop) arrive(now time.Time, a arrival) {
@@ -280,13 +283,13 @@ type workQueue struct {
 
 func (q *workQueue) add(job func()) { q.jobs = append(q.jobs, job) }
 
-func (q *workQueue) start() {
+func (q *workQueue) start(work *sync.WaitGroup) {
 	for q.running < q.limit && len(q.jobs) > 0 {
 		job := q.jobs[0]
 		q.jobs[0] = nil
 		q.jobs = q.jobs[1:]
 		q.running++
-		go job()
+		work.Go(job)
 	}
 }
 

@@ -17,13 +17,10 @@ import (
 const (
 	// lookEvery is how often a node looks for shards it should have or give up.
 	lookEvery = time.Second
-	// pollEvery is how often it looks for deliveries that other nodes accepted
-	// and whose hints were lost; sweepEvery, for any due delivery at all.
-	pollEvery  = 5 * time.Second
-	sweepEvery = time.Minute
-	// pollOverlap covers commits that become visible after newer ids.
-	pollOverlap = 10 * time.Second
-	leaseCall   = 5 * time.Second
+	leaseCall = 5 * time.Second
+	// takeCall leaves a take-over time to wait for a settle that hangs and to
+	// end it, and is still short enough for the next renewal.
+	takeCall = 9 * time.Second
 )
 
 // ownership keeps the leases of this node: it takes the shards that want it,
@@ -36,18 +33,21 @@ type ownership struct {
 	owned    [hook.Shards]atomic.Bool
 	deadline atomic.Int64 // nanoseconds after epoch; no attempt starts later
 	draining atomic.Bool
-	joined   atomic.Bool
+	silenced atomic.Bool // nothing may be sent any more, whatever the leases say
+	joined   atomic.Bool // it has looked for its shards at least once
 	nudged   chan struct{}
 
 	mu   sync.Mutex
 	held map[int]int64 // shard to epoch
 
-	moving   map[int]bool // being handed over
-	members  []hook.Node
-	renewed  time.Time
-	polled   time.Time
-	swept    time.Time
-	failures int
+	// What follows belongs to the goroutine of run.
+	moving    map[int]bool // being handed over
+	members   []hook.Node
+	lastOther time.Time // when another node was last seen
+	renewed   time.Time
+	polled    time.Time
+	swept     time.Time
+	failures  int
 }
 
 func newOwnership(d *Dispatcher) *ownership {
@@ -64,7 +64,7 @@ func (o *ownership) owns(shard int) bool { return o.owned[shard].Load() }
 // monotonic clock from before the last renewal was sent, so a node that was
 // stopped or cut off falls silent before another one takes over.
 func (o *ownership) mayStart() bool {
-	return int64(time.Since(o.epoch)) < o.deadline.Load()
+	return int64(time.Since(o.epoch)) < o.deadline.Load() && !o.silenced.Load()
 }
 
 func (o *ownership) extend(from time.Time) {
@@ -100,25 +100,28 @@ func (o *ownership) ready() []string {
 }
 
 // run keeps the leases until ctx ends. It fails only when another process runs
-// under this node's name.
+// under this node's name. A call that has begun is not cut short: a take-over
+// without an answer would leave shards that nobody serves.
 func (o *ownership) run(ctx context.Context) error {
 	if !o.d.cfg.Store.Shared() {
 		return o.runAlone(ctx)
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	first := true
+	o.polled, o.swept = time.Now(), time.Now() // what is older is found at the take-over
+	calls := context.WithoutCancel(ctx)
 	for {
-		if err := o.look(ctx, first); errors.Is(err, store.ErrSuperseded) {
+		switch err := o.look(calls); {
+		case errors.Is(err, store.ErrSuperseded):
 			o.dropAll()
 			return err
-		} else if err != nil && ctx.Err() == nil {
+		case err == nil:
+			o.failures = 0
+		default:
 			o.failures++
 			if o.failures == 1 {
 				o.d.cfg.Log.Warn("leases could not be kept; trying again", "error", err)
 			}
-		} else if err == nil {
-			first, o.failures = false, 0
 		}
 		select {
 		case <-ctx.Done():
@@ -133,7 +136,7 @@ func (o *ownership) run(ctx context.Context) error {
 func (o *ownership) runAlone(ctx context.Context) error {
 	o.deadline.Store(int64(^uint64(0) >> 1))
 	for {
-		err := o.take(ctx, allShards(), true)
+		err := o.take(context.WithoutCancel(ctx), allShards())
 		if err == nil {
 			break
 		}
@@ -158,12 +161,11 @@ func allShards() []int {
 }
 
 // look is one turn: renew what is due, then compare what the node has with what
-// it should have.
-func (o *ownership) look(ctx context.Context, first bool) error {
-	if len(o.held) > 0 && !o.mayStart() && !first {
-		o.d.cfg.Log.Warn("the lease ended before it could be renewed; dropping all shards")
-		o.dropAll()
-	}
+// it should have. A lease that ended before it could be renewed goes on when
+// nobody has taken the shard: its epoch is the same, and results that wait for
+// the store are still good.
+func (o *ownership) look(ctx context.Context) error {
+	first := !o.joined.Load()
 	if first || time.Since(o.renewed) >= o.d.cfg.LeaseRenew {
 		if err := o.renew(ctx); err != nil {
 			return err
@@ -195,6 +197,9 @@ func (o *ownership) renew(ctx context.Context) error {
 		return fmt.Errorf("renew shards: %w", err)
 	}
 	o.members, o.renewed = members, before
+	if len(members) > 1 {
+		o.lastOther = before
+	}
 	o.extend(before)
 	still := make(map[int]bool, len(kept))
 	for _, h := range kept {
@@ -221,9 +226,9 @@ func (o *ownership) holding() []store.Held {
 // rebalance takes the free shards that want this node and hands over those that
 // want another.
 func (o *ownership) rebalance(ctx context.Context, first bool) error {
-	ctx, cancel := context.WithTimeout(ctx, leaseCall)
+	short, cancel := context.WithTimeout(ctx, leaseCall)
 	defer cancel()
-	leases, err := o.d.cfg.Store.Shards(ctx, o.d.cfg.LeaseTTL)
+	leases, err := o.d.cfg.Store.Shards(short, o.d.cfg.LeaseTTL)
 	if err != nil {
 		return fmt.Errorf("read shards: %w", err)
 	}
@@ -236,9 +241,9 @@ func (o *ownership) rebalance(ctx context.Context, first bool) error {
 		switch {
 		case have && wanted != me && wanted != 0 && !o.moving[s.Shard]:
 			give = append(give, store.Held{Shard: s.Shard, Epoch: epoch})
-		case !have && (s.Free && wanted == me || first && s.Owner == me):
-			// At the first look shards of an earlier process of this node's
-			// name are taken back at once.
+		case !have && (wanted == me && (s.Free || s.Owner == me) || first && s.Owner == me):
+			// Its own shards are taken back at once: those of an earlier process
+			// of its name, and those whose take-over got no answer.
 			take = append(take, s.Shard)
 		case s.Free && s.Owner != 0 && s.Owner == wanted:
 			o.renewed = time.Time{} // its owner has died: look who is left
@@ -250,7 +255,7 @@ func (o *ownership) rebalance(ctx context.Context, first bool) error {
 	if len(take) == 0 {
 		return nil
 	}
-	return o.take(ctx, take, first)
+	return o.take(ctx, take)
 }
 
 func (o *ownership) holds(shard int) (int64, bool) {
@@ -261,106 +266,36 @@ func (o *ownership) holds(shard int) (int64, bool) {
 }
 
 // take acquires shards and gives them to the loops, then finds their lanes.
-func (o *ownership) take(ctx context.Context, shards []int, mine bool) error {
-	before := time.Now()
-	got, err := o.d.cfg.Store.TakeShards(ctx, o.d.cfg.Node.ID, shards, mine, o.d.cfg.LeaseTTL)
+func (o *ownership) take(ctx context.Context, shards []int) error {
+	ctx, cancel := context.WithTimeout(ctx, takeCall)
+	defer cancel()
+	got, err := o.d.cfg.Store.TakeShards(ctx, o.d.cfg.Node.ID, shards, true, o.d.cfg.LeaseTTL)
 	if err != nil {
 		return fmt.Errorf("take shards: %w", err)
 	}
 	if len(got) == 0 {
 		return nil
 	}
-	if o.d.cfg.Store.Shared() && o.renewed.IsZero() {
-		o.renewed = before
-		o.extend(before)
-	}
 	numbers := make([]int, len(got))
-	o.mu.Lock()
 	for i, h := range got {
 		numbers[i] = h.Shard
-		o.held[h.Shard] = h.Epoch
 		delete(o.moving, h.Shard)
-	}
-	o.mu.Unlock()
-	for _, h := range got {
-		l := o.d.loops[h.Shard%len(o.d.loops)]
-		l.post(func() { l.acquire(h) })
-		o.owned[h.Shard].Store(true)
+		o.hold(h)
 	}
 	o.d.cfg.Log.Info("shards taken", "shards", len(got))
-	go o.findWork(numbers)
+	o.d.work.Go(func() { o.findWork(numbers) })
 	return nil
 }
 
-// findWork brings the lanes with pending deliveries into memory. It repeats
-// until it succeeds: a lane that is not found is not served.
-func (o *ownership) findWork(shards []int) {
-	for {
-		ctx, cancel := context.WithTimeout(o.d.attempts, time.Minute)
-		err := o.announce(ctx, shards)
-		cancel()
-		if err == nil || o.d.attempts.Err() != nil {
-			return
-		}
-		o.d.cfg.Log.Warn("pending deliveries could not be looked up; trying again", "error", err)
-		select {
-		case <-o.d.attempts.Done():
-			return
-		case <-time.After(readAgain):
-		}
-	}
-}
-
-// announce tells the loops of every lane of the shards that has pending work.
-func (o *ownership) announce(ctx context.Context, shards []int) error {
-	pending, err := o.d.cfg.Store.PendingEndpoints(ctx, shards)
-	if err != nil {
-		return fmt.Errorf("find pending endpoints: %w", err)
-	}
-	parts := make([][]store.PendingEndpoint, len(o.d.loops))
-	for _, p := range pending {
-		i := hook.ShardOf(p.ID) % len(parts)
-		parts[i] = append(parts[i], p)
-	}
-	for i, part := range parts {
-		if len(part) > 0 {
-			l := o.d.loops[i]
-			l.post(func() { l.foundWork(part) })
-		}
-	}
-	return nil
-}
-
-// poll is the safety net under the hints of other nodes.
-func (o *ownership) poll(ctx context.Context) error {
-	if len(o.members) < 2 {
-		o.polled, o.swept = time.Now(), time.Now()
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, leaseCall)
-	defer cancel()
-	if time.Since(o.polled) >= pollEvery {
-		since := o.polled.Add(-pollOverlap)
-		o.polled = time.Now()
-		endpoints, err := o.d.cfg.Store.AcceptedSince(ctx, hook.IDFloor(since))
-		if err != nil {
-			return fmt.Errorf("poll for accepted deliveries: %w", err)
-		}
-		for _, id := range endpoints {
-			if o.owns(hook.ShardOf(id)) {
-				o.d.deliveryDue(id)
-			}
-		}
-	}
-	if time.Since(o.swept) >= sweepEvery {
-		o.swept = time.Now()
-		var mine []int
-		for _, h := range o.holding() {
-			mine = append(mine, h.Shard)
-		}
-		return o.announce(ctx, mine)
-	}
-	return nil
+// hold gives a shard to its loop. New deliveries are handed to the loop only
+// after it has heard of the shard.
+func (o *ownership) hold(h store.Held) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held[h.Shard] = h.Epoch
+	l := o.d.loops[h.Shard%len(o.d.loops)]
+	l.post(func() { l.acquire(h) })
+	o.owned[h.Shard].Store(true)
 }
 
 // handOver lets the shards' attempts end, then releases them.
@@ -373,7 +308,7 @@ func (o *ownership) handOver(give []store.Held) {
 		l := o.d.loops[h.Shard%len(o.d.loops)]
 		l.post(func() { l.release(h, func() { drained <- h }) })
 	}
-	go o.releaseDrained(drained, len(give))
+	o.d.work.Go(func() { o.releaseDrained(drained, len(give)) })
 }
 
 // releaseDrained releases shards as their attempts end, those that are ready at
@@ -431,18 +366,16 @@ func (o *ownership) giveUp(ctx context.Context) {
 
 // lost drops shards that are not this node's any more.
 func (o *ownership) lost(shards ...store.Held) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, h := range shards {
-		o.mu.Lock()
-		current := o.held[h.Shard] == h.Epoch
-		if current {
-			delete(o.held, h.Shard)
+		if o.held[h.Shard] != h.Epoch {
+			continue
 		}
-		o.mu.Unlock()
-		if current {
-			o.owned[h.Shard].Store(false)
-			l := o.d.loops[h.Shard%len(o.d.loops)]
-			l.post(func() { l.lose(h) })
-		}
+		delete(o.held, h.Shard)
+		o.owned[h.Shard].Store(false)
+		l := o.d.loops[h.Shard%len(o.d.loops)]
+		l.post(func() { l.lose(h) })
 	}
 }
 

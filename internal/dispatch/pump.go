@@ -22,7 +22,7 @@ func (l *loop) pump(now time.Time, r *resident) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
-	if l.seekProbe(now, r) {
+	if l.seek(now, r) {
 		return
 	}
 	l.sendWhatMay(now, r)
@@ -36,16 +36,11 @@ func (l *loop) pump(now time.Time, r *resident) {
 
 func (l *loop) sendWhatMay(now time.Time, r *resident) {
 	for r.lane.Queued() > 0 {
-		if !l.d.slots.take() {
+		dec := l.d.slots.next(now, r.lane)
+		if dec.Starved {
 			l.starve(r)
-			return
 		}
-		dec := r.lane.Next(now, l.d.slots.free()+1)
 		if !dec.Send {
-			l.d.slots.inUse.Add(-1)
-			if dec.Starved {
-				l.starve(r)
-			}
 			return
 		}
 		l.launch(now, r, dec)
@@ -69,86 +64,14 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 		kind: dec.Kind, tag: dec.Tag, started: now,
 		laneState: r.lane.State(), laneLimit: r.lane.Limit(), laneInFlight: r.lane.InFlight(),
 	}
-	go l.d.fly(f)
-}
-
-// seekProbe looks on disk when a probe is due and the window holds nothing that
-// never failed, or when a person asked for a delivery of a blocked lane. It
-// reports whether the lane has to wait for that.
-func (l *loop) seekProbe(now time.Time, r *resident) bool {
-	blocked := !r.lane.BlockedSince(now).IsZero()
-	if !blocked {
-		r.lookNewest = false // the ordinary read ahead finds it
-	}
-	onDisk := !r.diskDue.IsZero() && !r.diskDue.After(now)
-	probe := r.lane.ProbeDue(now) && !r.lane.HasFresh() && !r.soughtFresh
-	if !onDisk || !probe && !r.lookNewest {
-		return false
-	}
-	if r.reading {
-		return true
-	}
-	r.reading, r.lookNewest = true, false
-	l.reads.add(func() {
-		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-		defer cancel()
-		var next time.Time
-		rows, err := l.d.cfg.Store.NewestDue(ctx, r.endpoint, now, freshKept)
-		if err == nil && len(rows) == 0 {
-			next, err = l.d.cfg.Store.NextDue(ctx, r.endpoint, now)
-		}
-		l.post(func() { l.probeFound(r, rows, next, err) })
-	})
-	return true
-}
-
-// probeFound takes what people asked for and, as the next probe, the newest
-// delivery that never failed, else the newest.
-func (l *loop) probeFound(r *resident, rows []hook.Delivery, next time.Time, err error) {
-	l.readEnded(r)
-	if r.dropped {
-		return
-	}
-	now := time.Now()
-	noted := r.noted
-	r.noted = time.Time{}
-	switch {
-	case err != nil:
-		l.d.cfg.Log.Warn("read of probe candidates failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", err)
-		r.diskDue = now.Add(readAgain)
-	case len(rows) == 0:
-		r.diskDue = next
-	default:
-		r.soughtFresh = true // until a probe has gone out
-	}
-	if !noted.IsZero() {
-		r.noteDue(noted)
-	}
-	l.admitProbes(now, r, rows)
-	r.gone = nil
-	l.touch(r)
-}
-
-func (l *loop) admitProbes(now time.Time, r *resident, rows []hook.Delivery) {
-	best := -1
-	for i := range rows {
-		switch {
-		case rows[i].Restore != nil:
-			l.admit(now, r, rows[i], nil)
-		case best < 0 || rows[i].Progress.Fails == 0 && rows[best].Progress.Fails > 0:
-			best = i
-		}
-	}
-	if best >= 0 {
-		l.admit(now, r, rows[best], nil)
-	}
+	l.d.work.Go(func() { l.d.fly(f) })
 }
 
 // readMore reads ahead when the window runs low and more is due on disk. A lane
 // that is blocked reads nothing: its backlog costs nothing while it waits.
 func (l *loop) readMore(now time.Time, r *resident) {
 	if r.reading || r.diskDue.IsZero() || r.diskDue.After(now) ||
-		r.lane.Queued() > l.d.cfg.Window/4 || len(r.items) >= l.room(now, r) || !r.lane.BlockedSince(now).IsZero() {
+		r.lane.Queued() > l.d.cfg.Window/4 || len(r.items) >= l.d.cfg.Window || !r.lane.BlockedSince(now).IsZero() {
 		return
 	}
 	r.reading = true
@@ -167,12 +90,10 @@ func (l *loop) readMore(now time.Time, r *resident) {
 
 // readAhead takes what was read as of asOf into the window.
 func (l *loop) readAhead(r *resident, asOf time.Time, rows []hook.Delivery, limit int, next time.Time, err error) {
-	l.readEnded(r)
+	noted := l.readEnded(r)
 	if r.dropped {
 		return
 	}
-	noted := r.noted
-	r.noted = time.Time{}
 	now := time.Now()
 	switch {
 	case err != nil:
@@ -183,9 +104,7 @@ func (l *loop) readAhead(r *resident, asOf time.Time, rows []hook.Delivery, limi
 	default:
 		r.diskDue = next
 	}
-	if !noted.IsZero() {
-		r.noteDue(noted)
-	}
+	r.note(noted)
 	for i := range rows {
 		l.admit(now, r, rows[i], nil)
 	}
@@ -193,9 +112,13 @@ func (l *loop) readAhead(r *resident, asOf time.Time, rows []hook.Delivery, limi
 	l.touch(r)
 }
 
-func (l *loop) readEnded(r *resident) {
+// readEnded returns the earliest due time heard of while the read was running:
+// it may have come too late to be seen.
+func (l *loop) readEnded(r *resident) (noted time.Time) {
 	l.reads.done()
+	noted, r.noted = r.noted, time.Time{}
 	r.reading = false
+	return noted
 }
 
 // nextLook is when the lane wants to be pumped without any other input.
@@ -210,7 +133,7 @@ func (l *loop) nextLook(now time.Time, r *resident) time.Time {
 		}
 		at = earliest(at, due)
 	}
-	if blocked {
+	if blocked && !r.expiring {
 		at = earliest(at, r.expireAt)
 	}
 	return earliest(at, r.evictAt())
@@ -263,7 +186,7 @@ func (l *loop) expired(r *resident, hold time.Duration, rows []hook.Delivery, er
 	} else if len(rows) == expireBatch {
 		r.expireAt = now.Add(100 * time.Millisecond)
 	}
-	if r.lane.BlockedSince(now).IsZero() {
+	if since := r.lane.BlockedSince(now); since.IsZero() || now.Before(since.Add(hold)) {
 		rows = nil // unblocked meanwhile: they are sent instead
 	}
 	for i := range rows {
@@ -285,9 +208,15 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 		r.lane.Forget(d.ID)
 		it.waiting = false
 	} else {
-		r.items[d.ID] = &item{delivery: d} // so that it is not read meanwhile
+		it = &item{delivery: d} // so that it is not read meanwhile
+		r.items[d.ID] = it
 	}
-	d.State, d.Reason, d.SettledAt, d.Restore = hook.Dead, why, now, nil
+	it.unsettled++
+	if was := d.Restore; was != nil { // only the wish for a manual send ends
+		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
+	} else {
+		d.State, d.Reason, d.SettledAt = hook.Dead, why, now
+	}
 	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Delivery: d}, nil)
 }
 
@@ -317,8 +246,9 @@ func (l *loop) evict(now time.Time, r *resident) bool {
 	return false
 }
 
-// drop takes the lane out of memory. Results that are still to come are thrown
-// away, which is right only when there are none or the shard is lost.
+// drop takes the lane out of memory: it is idle, its endpoint was deleted, or
+// its shard is lost. Results that are still to come are settled all the same
+// unless the shard is another node's.
 func (l *loop) drop(r *resident) {
 	r.dropped = true
 	l.setWake(r, time.Time{})

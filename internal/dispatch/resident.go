@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -42,13 +43,16 @@ type resident struct {
 	// asked for one of them.
 	lookNewest bool
 
+	saved   lane.Checkpoint // the latest one handed to the store
+	savedAt time.Time
+
 	expireAt  time.Time // next look for deliveries held too long
 	expiring  bool
 	wakeAt    time.Time
 	wakeIndex int // in the loop's heap, -1: not there
 	dirty     bool
 	starved   bool
-	dropped   bool // the shard was lost; results are thrown away
+	dropped   bool // no longer in memory
 	idleSince time.Time
 }
 
@@ -59,6 +63,12 @@ type item struct {
 	counted  int64       // payload bytes counted against the budget
 	waiting  bool        // in the lane's queue
 	flying   bool        // its request is in flight
+	// unsettled counts results on their way to the store. Until they are
+	// committed the store shows an older delivery, so it must not be read.
+	unsettled int
+	// doubtful is set when the row may have been changed by others meanwhile:
+	// it is read again before it is sent again.
+	doubtful bool
 }
 
 // idleEviction is how long a lane without work stays in memory.
@@ -78,6 +88,13 @@ func (r *resident) noteDue(t time.Time) {
 	}
 }
 
+// note is noteDue for a time that may be zero: nothing was heard of.
+func (r *resident) note(t time.Time) {
+	if !t.IsZero() {
+		r.noteDue(t)
+	}
+}
+
 // resident returns the lane of an endpoint of an owned shard, bringing it into
 // memory when it is not there. tenant may be 0 when it is not known.
 func (l *loop) resident(endpoint, tenant hook.ID) *resident {
@@ -87,7 +104,7 @@ func (l *loop) resident(endpoint, tenant hook.ID) *resident {
 	shard := hook.ShardOf(endpoint)
 	r := &resident{
 		endpoint: endpoint, tenant: tenant, shard: shard, epoch: l.shards[shard],
-		lane: lane.New(lane.Config{Limit: 1}), items: make(map[hook.ID]*item), wakeIndex: -1,
+		lane: lane.New(lane.Config{Fixed: true, Limit: 1}, time.Now()), items: make(map[hook.ID]*item), wakeIndex: -1,
 	}
 	l.residents[endpoint] = r
 	l.load(r)
@@ -97,16 +114,41 @@ func (l *loop) resident(endpoint, tenant hook.ID) *resident {
 // admit takes a delivery into the window if it is due and there is room;
 // otherwise it stays on disk and is read when its time has come.
 func (l *loop) admit(now time.Time, r *resident, d hook.Delivery, e *hook.Event) {
-	if _, held := r.items[d.ID]; held {
-		return
-	}
-	if _, settled := r.gone[d.ID]; settled {
-		return
-	}
-	if d.DueAt.After(now) || len(r.items) >= l.room(now, r) {
+	switch {
+	case r.knows(d.ID):
+	case d.DueAt.After(now) || !l.hasRoom(now, r, &d):
 		r.noteDue(d.DueAt)
-		return
+	default:
+		l.take(now, r, d, e)
 	}
+}
+
+// knows reports whether the delivery is in memory, or was until just now, so
+// that what was read of it may be out of date.
+func (r *resident) knows(id hook.ID) bool {
+	if _, held := r.items[id]; held {
+		return true
+	}
+	_, settled := r.gone[id]
+	return settled
+}
+
+// hasRoom reports whether the lane may keep one more delivery in memory. A lane
+// that is blocked keeps a few that never failed: they are what a probe should
+// carry, and nothing may crowd them out. What a person asked for always fits.
+func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery) bool {
+	switch {
+	case d.Restore != nil:
+		return true
+	case r.lane.BlockedSince(now).IsZero():
+		return len(r.items) < l.d.cfg.Window
+	default:
+		return d.Progress.Fails == 0 && r.lane.Queued() < min(freshKept, l.d.cfg.Window)
+	}
+}
+
+// take puts a delivery into the lane's queue.
+func (l *loop) take(now time.Time, r *resident, d hook.Delivery, e *hook.Event) {
 	it := &item{delivery: d, waiting: true}
 	if e != nil && l.d.payloadBytes.Add(int64(len(e.Payload))) <= l.d.cfg.PayloadMemory {
 		it.event, it.counted = e, int64(len(e.Payload))
@@ -119,14 +161,6 @@ func (l *loop) admit(now time.Time, r *resident, d hook.Delivery, e *hook.Event)
 		return
 	}
 	r.lane.Arrive(it.ref())
-}
-
-// room is how many deliveries the lane may keep in memory.
-func (l *loop) room(now time.Time, r *resident) int {
-	if !r.lane.BlockedSince(now).IsZero() {
-		return min(freshKept, l.d.cfg.Window)
-	}
-	return l.d.cfg.Window
 }
 
 func (it *item) ref() lane.Ref {
@@ -153,14 +187,24 @@ func (l *loop) forget(r *resident, id hook.ID) {
 	}
 }
 
+// putAside takes a delivery out of the window that was taken out of the lane's
+// queue. One with results on their way stays known until they are committed.
+func (l *loop) putAside(r *resident, id hook.ID) {
+	it := r.items[id]
+	it.waiting = false
+	if it.unsettled == 0 {
+		l.forget(r, id)
+	}
+}
+
 // spill gives memory back when a lane gets blocked: payloads are dropped, and
 // all but the newest deliveries that never failed go back to disk.
 func (l *loop) spill(r *resident) {
 	fresh := 0
 	var keep []lane.Ref
 	refs := r.lane.Drop()
-	for i := len(refs) - 1; i >= 0; i-- {
-		ref := refs[i]
+	for _, ref := range slices.Backward(refs) {
+
 		it := r.items[ref.ID]
 		if ref.Manual || (ref.Fails == 0 && fresh < freshKept) {
 			fresh++
@@ -170,17 +214,50 @@ func (l *loop) spill(r *resident) {
 			continue
 		}
 		r.noteDue(it.delivery.DueAt)
-		l.forget(r, ref.ID)
+		l.putAside(r, ref.ID)
 	}
-	for i := len(keep) - 1; i >= 0; i-- {
-		r.lane.Arrive(keep[i])
+	for _, k := range slices.Backward(keep) {
+		r.lane.Arrive(k)
 	}
 }
 
-// save returns a fenced checkpoint of the lane.
-func (r *resident) save() *store.LaneSave {
-	return &store.LaneSave{
+// checkpoint returns a fenced checkpoint of the lane and remembers it until it
+// is stored.
+func (l *loop) checkpoint(r *resident) *store.LaneSave {
+	if _, waits := l.unsaved[r.endpoint]; !waits {
+		l.d.unsaved.Add(1)
+	}
+	save := &store.LaneSave{
 		Endpoint: r.endpoint, Tenant: r.tenant, Shard: r.shard, Epoch: r.epoch,
 		Checkpoint: r.lane.Checkpoint(),
+	}
+	l.unsaved[r.endpoint] = save
+	r.saved, r.savedAt = save.Checkpoint, time.Now()
+	return save
+}
+
+// saveEvery is how often what a lane has learnt is saved while it only moves.
+const saveEvery = time.Second
+
+// hasMoved reports whether what the lane has learnt differs enough from its last
+// checkpoint to be saved with the next result.
+func (l *loop) hasMoved(now time.Time, r *resident) bool {
+	return now.Sub(r.savedAt) >= saveEvery && r.lane.Checkpoint().Moved(r.saved)
+}
+
+// saved takes note of checkpoints that were stored, or refused.
+func (l *loop) saved(saves []*store.LaneSave) {
+	for _, s := range saves {
+		l.forgetSave(s)
+		if s.Outcome == store.SettleFenced {
+			l.fencedOff(store.Held{Shard: s.Shard, Epoch: s.Epoch})
+		}
+	}
+}
+
+func (l *loop) forgetSave(s *store.LaneSave) {
+	if l.unsaved[s.Endpoint] == s {
+		delete(l.unsaved, s.Endpoint)
+		l.d.unsaved.Add(-1)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -134,8 +135,8 @@ func (r *rig) run(fn func(context.Context) error) {
 
 // stop ends dispatcher and writer, in this order.
 func (r *rig) stop() {
-	for i := len(r.stops) - 1; i >= 0; i-- {
-		r.stops[i]()
+	for _, v := range slices.Backward(r.stops) {
+		v()
 	}
 	r.stops = nil
 	r.sink.answering.Wait()

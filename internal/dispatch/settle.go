@@ -15,7 +15,7 @@ import (
 // settles both together.
 func (l *loop) result(now time.Time, f *flight) {
 	r, it := f.r, f.it
-	if r.dropped {
+	if l.shards[r.shard] != r.epoch {
 		l.d.release(1) // the shard is another node's: it sends this one again
 		return
 	}
@@ -39,13 +39,20 @@ func (l *loop) result(now time.Time, f *flight) {
 	}
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
 	it.delivery = s.Delivery
-	if stays { // a failed probe: held, and ready for the next one
+	it.unsettled++
+	if r.dropped { // its endpoint was deleted; what happened is recorded
+		l.d.cfg.Settler.Settle(s, nil)
+		return
+	}
+	if stays && !it.doubtful && r.lane.Queued() == 0 {
+		// A failed probe, and nothing else for the next one. With others in
+		// memory it waits on disk, where it crowds nobody out.
 		it.waiting = true
 		r.lane.Return(it.ref())
 	}
 	var save *store.LaneSave
-	if change.Save {
-		save = r.save()
+	if change.Save || l.hasMoved(now, r) {
+		save = l.checkpoint(r)
 	}
 	l.d.cfg.Settler.Settle(s, save)
 	l.note(r, change, v)
@@ -60,6 +67,7 @@ func (l *loop) result(now time.Time, f *flight) {
 // note logs and acts on a change of the breaker.
 func (l *loop) note(r *resident, c lane.Change, v policy.Verdict) {
 	if c.Opened {
+		r.soughtFresh = false
 		l.spill(r)
 		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
 	}
@@ -145,9 +153,6 @@ func (l *loop) settled(now time.Time, settles []*store.Settle) {
 		l.acknowledge(now, s)
 	}
 	l.d.release(released)
-	for shard := range l.leaving {
-		l.handOverIfDrained(shard)
-	}
 }
 
 func (l *loop) acknowledge(now time.Time, s *store.Settle) {
@@ -163,23 +168,39 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 		l.touch(r)
 	}
 	it, ok := r.items[s.Delivery.ID]
-	if !ok || it.flying {
+	if !ok {
 		return
 	}
-	if s.Outcome == store.SettleGone {
-		// The row moved on without us (cancelled, or pruned): look again.
-		if it.waiting {
-			r.lane.Forget(s.Delivery.ID)
-		}
+	it.unsettled--
+	switch {
+	case it.flying || it.unsettled > 0: // a later result decides
+	case s.Outcome == store.SettleGone:
+		l.lookAgain(r, it)
+	case it.waiting:
+	default:
 		l.forget(r, s.Delivery.ID)
-		r.noteDue(now)
-		return
+		if s.Delivery.State == hook.Pending {
+			r.noteDue(s.Delivery.DueAt)
+		}
 	}
+}
+
+// lookAgain reads a delivery again whose row moved on without us: cancelled, or
+// asked for by hand. It waits a moment first: a row that the store refuses to
+// change would otherwise be sent as fast as it can be read.
+func (l *loop) lookAgain(r *resident, it *item) {
+	id := it.delivery.ID
 	if it.waiting {
-		return
+		r.lane.Forget(id)
+		it.waiting = false
 	}
-	l.forget(r, s.Delivery.ID)
-	if s.Delivery.State == hook.Pending {
-		r.noteDue(s.Delivery.DueAt)
-	}
+	time.AfterFunc(readAgain, func() {
+		l.post(func() {
+			if !r.dropped {
+				l.forget(r, id)
+				r.noteDue(time.Now())
+				l.touch(r)
+			}
+		})
+	})
 }

@@ -24,23 +24,28 @@ func (l *loop) foundWork(found []store.PendingEndpoint) {
 }
 
 // release stops sending for a shard and calls drained when all its attempts
-// are settled. Until then the shard stays this node's.
+// are settled, or the shard is lost. Until then it stays this node's.
 func (l *loop) release(h store.Held, drained func()) {
 	if l.shards[h.Shard] != h.Epoch {
 		drained()
 		return
 	}
-	l.leaving[h.Shard] = drained
-	l.handOverIfDrained(h.Shard)
+	l.leaving[h.Shard] = drained // looked at in the same turn
 }
 
+// handOverIfDrained ends a hand-over when nothing of the shard is on its way to
+// the store any more, checkpoints included: after the release they would be
+// refused.
 func (l *loop) handOverIfDrained(shard int) {
-	drained := l.leaving[shard]
-	if drained == nil || l.unsettled[shard] > 0 {
+	if l.leaving[shard] == nil || l.unsettled[shard] > 0 {
 		return
 	}
+	for _, save := range l.unsaved {
+		if save.Shard == shard {
+			return
+		}
+	}
 	l.dropShard(shard)
-	drained()
 }
 
 // lose drops a shard that another node owns by now.
@@ -67,9 +72,17 @@ func (l *loop) dropShard(shard int) {
 			}
 		}
 	}
+	for _, save := range l.unsaved {
+		if save.Shard == shard {
+			l.forgetSave(save)
+		}
+	}
 	delete(l.shards, shard)
 	delete(l.unsettled, shard)
-	delete(l.leaving, shard)
+	if drained := l.leaving[shard]; drained != nil {
+		delete(l.leaving, shard)
+		drained()
+	}
 }
 
 // touchAll pumps every lane: something that held all of them has ended.

@@ -395,7 +395,7 @@ func TestR9_ClosedWhileIdle(t *testing.T) {
 	}
 }
 
-func TestR10_RequestIsNeverRead(t *testing.T) {
+func TestR10_RequestIsNeverRead(t *testing.T) { //nolint:tparallel // they share one server
 	t.Parallel()
 	release := make(chan struct{})
 	e := newEvil(t, func(c net.Conn) {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -70,16 +71,38 @@ func (c *catalog) forget(tenant hook.ID) {
 	delete(c.views, tenant)
 }
 
+// readTries bounds how often a tenant is read again that changes meanwhile.
+const readTries = 5
+
+// read reads tenant and endpoints as they were at one moment: limits and policy
+// of an older tenant would otherwise stay under the number of a newer revision.
 func (c *catalog) read(ctx context.Context, tenant hook.ID) (*view, error) {
-	t, err := c.store.TenantByID(ctx, tenant)
-	if err != nil {
-		return nil, fmt.Errorf("read tenant: %w", err)
+	for range readTries {
+		t, err := c.store.TenantByID(ctx, tenant)
+		if err != nil {
+			return nil, fmt.Errorf("read tenant: %w", orUnavailable(err))
+		}
+		endpoints, rev, err := c.store.EndpointsOf(ctx, tenant)
+		if err != nil {
+			return nil, fmt.Errorf("read endpoints: %w", orUnavailable(err))
+		}
+		if t.ConfigRev == rev {
+			return c.view(t, endpoints), nil
+		}
 	}
-	endpoints, rev, err := c.store.EndpointsOf(ctx, tenant)
-	if err != nil {
-		return nil, fmt.Errorf("read endpoints: %w", err)
+	return nil, fmt.Errorf("%w: the tenant keeps changing", hook.ErrStoreUnavailable)
+}
+
+// orUnavailable says of a read that failed that it may be tried again.
+func orUnavailable(err error) error {
+	if errors.Is(err, hook.ErrNotFound) {
+		return err
 	}
-	v := &view{tenant: t, rev: rev, targets: make([]target, len(endpoints)), byID: make(map[hook.ID]*target, len(endpoints))}
+	return fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err)
+}
+
+func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
+	v := &view{tenant: t, rev: t.ConfigRev, targets: make([]target, len(endpoints)), byID: make(map[hook.ID]*target, len(endpoints))}
 	shared := make(map[string]*policy.Policy) // endpoints with the same level share one
 	for i := range endpoints {
 		e := &endpoints[i]
@@ -91,7 +114,7 @@ func (c *catalog) read(ctx context.Context, tenant hook.ID) (*view, error) {
 		v.targets[i] = target{id: e.ID, types: e.Types, policy: p}
 		v.byID[e.ID] = &v.targets[i]
 	}
-	return v, nil
+	return v
 }
 
 // resolve expands an endpoint's policy. One that is not valid any more counts

@@ -40,6 +40,7 @@ type Config struct {
 	MaxPayload     int64         // bytes; 1 MiB
 	MaxFanout      int           // deliveries per event; 10000
 	IdempotencyTTL time.Duration // 24h
+	Timeout        time.Duration // how long a publisher waits for the store; 20s
 
 	// Quotas of a tenant that has no limits of its own; 0: off.
 	TenantRate            float64 // events per second
@@ -69,6 +70,7 @@ func New(cfg Config) (*Ingest, error) {
 	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, 1<<20)
 	cfg.MaxFanout = cmp.Or(cfg.MaxFanout, 10000)
 	cfg.IdempotencyTTL = cmp.Or(cfg.IdempotencyTTL, 24*time.Hour)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 20*time.Second)
 	return &Ingest{cfg: cfg, catalog: newCatalog(cfg), quota: newQuota(cfg)}, nil
 }
 
@@ -100,8 +102,11 @@ func (in *Ingest) AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.S
 // endpoints changed while it was on its way.
 const staleTries = 5
 
-// accept runs submissions until each is stored or refused.
+// accept runs submissions until each is stored or refused, or the publisher
+// has waited long enough: without an answer of the store there is no promise.
 func (in *Ingest) accept(ctx context.Context, tenant hook.ID, subs []*hook.Submission) []hook.Result {
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.Timeout)
+	defer cancel()
 	results := make([]hook.Result, len(subs))
 	todo := make([]int, len(subs))
 	for i := range todo {
@@ -117,7 +122,7 @@ func (in *Ingest) accept(ctx context.Context, tenant hook.ID, subs []*hook.Submi
 			refuse(results, todo, err)
 			break
 		}
-		todo = in.submit(ctx, view, subs, todo, results)
+		todo = in.submit(ctx, view, subs, todo, results, try == 0)
 		if len(todo) > 0 {
 			in.catalog.forget(tenant)
 		}
@@ -132,13 +137,17 @@ func refuse(results []hook.Result, which []int, err error) {
 }
 
 // submit prepares and commits the submissions in todo. It returns those that
-// were matched against a configuration that has moved on.
-func (in *Ingest) submit(ctx context.Context, view *view, subs []*hook.Submission, todo []int, results []hook.Result) []int {
+// were matched against a configuration that has moved on. Quotas are asked the
+// first time only: an event is counted once, however often it is matched.
+func (in *Ingest) submit(ctx context.Context, view *view, subs []*hook.Submission, todo []int, results []hook.Result, first bool) []int {
 	now := time.Now().Truncate(time.Microsecond)
 	accepts := make([]*store.Accept, 0, len(todo))
 	index := make([]int, 0, len(todo))
 	for _, i := range todo {
 		a, err := in.prepare(view, subs[i], now)
+		if err == nil && first {
+			err = in.quota.admit(view, len(a.Deliveries), len(subs[i].Payload), now)
+		}
 		if err != nil {
 			results[i] = hook.Result{Err: err}
 			continue
@@ -189,9 +198,6 @@ func (in *Ingest) prepare(view *view, s *hook.Submission, now time.Time) (*store
 	}
 	if len(matches) > in.cfg.MaxFanout {
 		return nil, fmt.Errorf("%w: %d match, at most %d are allowed", hook.ErrFanoutTooBig, len(matches), in.cfg.MaxFanout)
-	}
-	if err := in.quota.admit(view, len(matches), len(s.Payload), now); err != nil {
-		return nil, err
 	}
 	a := &store.Accept{
 		Event: hook.Event{

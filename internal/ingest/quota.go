@@ -26,10 +26,11 @@ type quota struct {
 
 	diskLow atomic.Bool
 
-	mu    sync.Mutex
-	used  map[hook.ID]store.Usage
-	since map[hook.ID]store.Usage // accepted here since used was measured
-	rates map[hook.ID]*rate.Limiter
+	mu     sync.Mutex
+	used   map[hook.ID]store.Usage
+	since  map[hook.ID]store.Usage // accepted here since used was measured
+	during map[hook.ID]store.Usage // the part of since that came during the measurement; nil: none runs
+	rates  map[hook.ID]*rate.Limiter
 }
 
 func newQuota(cfg Config) *quota {
@@ -62,17 +63,18 @@ func (q *quota) measure(ctx context.Context) {
 			q.log.Warn("disk reserve", "reached", low, "free_bytes", free, "reserve_bytes", q.cfg.DiskReserve)
 		}
 	}
+	q.mu.Lock()
+	q.during = make(map[hook.ID]store.Usage)
+	q.mu.Unlock()
 	used, err := q.cfg.Store.Usage(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			q.log.Warn("usage of tenants could not be read", "error", err)
-		}
-		return
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.used = used
-	clear(q.since)
+	if err == nil {
+		q.used, q.since = used, q.during
+	} else if ctx.Err() == nil {
+		q.log.Warn("usage of tenants could not be read", "error", err)
+	}
+	q.during = nil
 }
 
 // admit counts an event against its tenant's quotas, or refuses it.
@@ -94,8 +96,15 @@ func (q *quota) admit(v *view, deliveries, size int, now time.Time) error {
 	if limit := q.cfg.TenantMaxPendingBytes; limit > 0 && used.Bytes+since.Bytes+add.Bytes > limit {
 		return fmt.Errorf("%w: at most %d bytes may be pending", hook.ErrBacklogFull, limit)
 	}
-	q.since[id] = store.Usage{Pending: since.Pending + add.Pending, Bytes: since.Bytes + add.Bytes}
+	q.since[id] = plus(since, add)
+	if q.during != nil {
+		q.during[id] = plus(q.during[id], add)
+	}
 	return nil
+}
+
+func plus(a, b store.Usage) store.Usage {
+	return store.Usage{Pending: a.Pending + b.Pending, Bytes: a.Bytes + b.Bytes}
 }
 
 // limiter returns the tenant's rate limiter, following changes of its limit.

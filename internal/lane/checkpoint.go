@@ -1,6 +1,9 @@
 package lane
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // OpenReason says what opened a lane. The numbers are stored.
 type OpenReason uint8
@@ -45,28 +48,51 @@ type Checkpoint struct {
 	PaceSlowStart bool
 	ThrottledAt   time.Time
 	RetryAfter    time.Duration
+
+	FailingSince    time.Time // first failure since the last success
+	FailingAttempts int
 }
 
 // Checkpoint returns what of the lane must outlive its owner.
 func (l *Lane) Checkpoint() Checkpoint {
+	limit := l.ramp.limit
+	if !l.ramp.probeUntil.IsZero() { // a base probe runs: the limit is cut for a moment only
+		limit = l.ramp.probeSaved
+	}
 	return Checkpoint{
 		Open: l.state != Closed, OpenReason: l.openedBy,
 		OpenedAt: l.openedAt, ClosedAt: l.closedAt, BlockedAt: l.blocked, LastBadAt: l.lastBad,
 		NextProbeAt: l.probeAt, HoldUntil: l.hold,
-		Limit: l.limit, SRTT: l.srtt,
-		ThrottledAt: l.throttledAt, RetryAfter: l.retryAfter,
+		Limit: limit, SlowStart: l.ramp.slowStart, BaseLatency: seconds(l.ramp.base), BaseWeight: l.ramp.baseWeight,
+		SRTT: seconds(l.ramp.srtt), HealthyPeak: l.ramp.healthyPeak,
+		Pace: l.pace.rate, PaceSlowStart: l.pace.slowStart, ThrottledAt: l.pace.at, RetryAfter: l.pace.asked,
+		FailingSince: l.failing.since, FailingAttempts: l.failing.attempts,
 	}
 }
 
-// Restore returns the lane of a checkpoint under a new owner at now. An open
-// lane stays open: a crash never closes a breaker, and never cuts a Retry-After
-// short. A probe whose time has passed is put one gap ahead, because the old
-// owner may just have sent one.
-func Restore(cfg Config, c Checkpoint, now time.Time, u float64) *Lane {
-	l := New(cfg)
+// Moved reports whether the learnt numbers differ enough from those of an
+// earlier checkpoint to be saved again.
+func (c Checkpoint) Moved(since Checkpoint) bool {
+	return moved(c.Limit, since.Limit) || moved(c.HealthyPeak, since.HealthyPeak) || moved(c.Pace, since.Pace) ||
+		moved(c.BaseLatency.Seconds(), since.BaseLatency.Seconds())
+}
+
+// moved is a change by a tenth.
+func moved(a, b float64) bool { return math.Abs(a-b) >= 0.1*max(math.Abs(a), math.Abs(b)) && a != b }
+
+// Restore returns the lane of a checkpoint at now. An open lane stays open: a
+// crash never closes a breaker, and never cuts a Retry-After short. A probe
+// whose time has passed is put one gap ahead, because the old owner may just
+// have sent one. Under a new owner the limit is halved, which covers what the
+// old one may still have in flight.
+func Restore(cfg Config, c Checkpoint, now time.Time, u float64, newOwner bool) *Lane {
+	l := New(cfg, now)
 	l.openedBy, l.openedAt, l.closedAt = c.OpenReason, c.OpenedAt, c.ClosedAt
 	l.blocked, l.lastBad, l.hold = c.BlockedAt, c.LastBadAt, c.HoldUntil
-	l.srtt, l.throttledAt, l.retryAfter = c.SRTT, c.ThrottledAt, c.RetryAfter
+	l.failing = failing{since: c.FailingSince, attempts: c.FailingAttempts}
+	l.pace = pace{rate: c.Pace, slowStart: c.PaceSlowStart, at: c.ThrottledAt, asked: max(c.RetryAfter, time.Second)}
+	l.pace.tokens.at = now
+	l.restoreRamp(c, now, newOwner)
 	if c.Open {
 		l.state = Open
 		l.probeAt = c.NextProbeAt
@@ -75,4 +101,18 @@ func Restore(cfg Config, c Checkpoint, now time.Time, u float64) *Lane {
 		}
 	}
 	return l
+}
+
+func (l *Lane) restoreRamp(c Checkpoint, now time.Time, newOwner bool) {
+	r := &l.ramp
+	r.base, r.baseWeight, r.srtt = c.BaseLatency.Seconds(), c.BaseWeight, c.SRTT.Seconds()
+	r.healthyPeak = max(c.HealthyPeak, 1)
+	r.baseAt = now
+	if !l.cfg.Fixed && c.Limit >= 1 {
+		r.limit, r.slowStart = min(c.Limit, l.cfg.most()), c.SlowStart
+		if newOwner {
+			r.limit = max(1, r.limit/2)
+		}
+	}
+	l.newRound(now)
 }

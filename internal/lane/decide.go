@@ -30,19 +30,22 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 		return l.nextProbe(now, free)
 	}
 	l.unblock(now)
+	l.decay(now)
 	switch {
-	case float64(l.inFlight+1) > max(1, l.limit):
+	case float64(l.inFlight+1) > l.Limit():
 		return Decision{}
 	case l.Queued() == 0:
 		return Decision{Empty: true}
 	case l.inFlight >= free:
 		return Decision{Starved: true}
+	case !l.takeTokens(now):
+		return Decision{}
 	}
 	r := l.pick()
 	l.inFlight++
 	return Decision{
 		Send: true, Ref: r, Kind: r.kind(),
-		Tag: Tag{Gen: l.gen, Closed: true, First: r.Charged == 0 && !r.Manual},
+		Tag: Tag{Gen: l.gen, Round: l.join(now), Closed: true, First: r.Charged == 0 && !r.Manual},
 	}
 }
 
@@ -65,6 +68,22 @@ func (l *Lane) nextProbe(now time.Time, free int) Decision {
 	}
 	return Decision{Send: true, Ref: r, Kind: kind, Tag: Tag{Gen: l.gen, Probe: true}}
 }
+
+// idleTooLong is how long a limit is trusted without any answer.
+const idleTooLong = 10 * time.Minute
+
+// decay takes back a high limit that nothing has confirmed for long.
+func (l *Lane) decay(now time.Time) {
+	if l.cfg.Fixed || l.inFlight > 0 || l.lastAny.IsZero() || now.Sub(l.lastAny) <= idleTooLong {
+		return
+	}
+	l.ramp.limit = min(l.ramp.limit, max(l.cfg.rest(), 2*l.ramp.healthyPeak))
+	l.lastAny = now
+	l.newRound(now)
+}
+
+// backEvery gives the backlog every tenth slot while live events wait too.
+const backEvery = 10
 
 // pick takes the head of the live queue, and of the backlog every tenth time,
 // so that neither starves.
@@ -132,15 +151,25 @@ func (l *Lane) Wake(now time.Time) time.Time {
 	}
 	at := l.hold
 	switch {
-	case l.state == Open && l.probeAt.After(at):
-		at = l.probeAt
-	case l.state == Closed && l.retryAt.After(at):
-		at = l.retryAt
+	case l.state == Open:
+		at = later(at, l.probeAt)
+	default:
+		at = later(at, l.restAt)
+		if l.Queued() > 0 && float64(l.inFlight+1) <= l.Limit() {
+			at = later(at, l.tokensAt(now))
+		}
 	}
 	if !at.After(now) {
 		return time.Time{}
 	}
 	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // ProbeDue reports whether an open lane may send its next probe now.
@@ -151,5 +180,5 @@ func (l *Lane) ProbeDue(now time.Time) bool {
 // Resting reports whether the lane waits a moment after a failure of the
 // destination; it is then refilled by its wake-up or by another answer.
 func (l *Lane) Resting(now time.Time) bool {
-	return l.state == Closed && now.Before(l.retryAt)
+	return l.state == Closed && now.Before(l.restAt)
 }

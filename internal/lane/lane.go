@@ -8,7 +8,12 @@ import (
 
 // Config is what the law needs of the endpoint's policy.
 type Config struct {
-	Limit int // requests in flight at most
+	// Fixed limits the requests in flight to Limit and learns nothing. Without
+	// it the limit adapts between 1 and Max, and Initial is its value at rest.
+	Fixed   bool
+	Limit   int
+	Initial int
+	Max     int
 
 	Breaker      bool
 	Consecutive  int // failures of the destination in a row that open the lane
@@ -19,20 +24,30 @@ type Config struct {
 	ProbeMin      time.Duration
 	ProbeMax      time.Duration
 	ProbeJitter   float64
+
+	Rate  float64 // requests started per second, 0: not limited
+	Burst int     // of Rate
+
+	// DisableAfter asks to disable the endpoint after so long without a
+	// success; 0: never.
+	DisableAfter time.Duration
 }
 
-const (
-	// reopenWithin: an endpoint that fails again this soon after a close never
-	// recovered, so its outage goes on counting from where it began.
-	reopenWithin = 60 * time.Second
-	// backEvery gives the backlog every tenth slot while live events wait too.
-	backEvery = 10
-	// noHeaderHold is how long a throttled lane without Retry-After waits.
-	noHeaderHold = time.Second
-	// refusalsClose: so many probes answered "refused for good" show that the
-	// endpoint is up; the events are then judged one by one.
-	refusalsClose = 3
-)
+// rest is the limit of a healthy lane without load.
+func (c *Config) rest() float64 {
+	if c.Fixed {
+		return float64(c.Limit)
+	}
+	return float64(min(c.Initial, c.Max))
+}
+
+// most is the highest limit.
+func (c *Config) most() float64 {
+	if c.Fixed {
+		return float64(c.Limit)
+	}
+	return float64(c.Max)
+}
 
 // State is the breaker of a lane.
 type State uint8
@@ -83,6 +98,7 @@ func (r Ref) kind() hook.AttemptKind {
 // Tag travels with an attempt and comes back with its result.
 type Tag struct {
 	Gen    uint64 // generation of the lane when it started
+	Round  uint64 // the round whose cohort it belongs to; 0: none
 	Closed bool   // the lane was closed then
 	Probe  bool
 	First  bool // counts in the window of first attempts
@@ -97,50 +113,76 @@ type Lane struct {
 	gen      uint64 // grows with every open and close; old results steer nothing
 	paused   bool   // by the operator, or disabled: hold everything
 	inFlight int
-	limit    float64
 
-	streak   int    // destination failures since the last success
-	window   []bool // latest first attempts, true = failed; a ring of cfg.WindowOf
-	windowAt int    // next slot of the ring once it is full
-	refusals int    // probes in a row answered with a refusal
+	streak   int  // destination failures since the last success
+	firsts   ring // latest first attempts: failed or not
+	latest   ring // latest results: destination failures or not
+	refusals int  // probes in a row answered with a refusal
 	openedBy OpenReason
 	openedAt time.Time // start of the outage
 	closedAt time.Time
 	lastBad  time.Time
+	lastAny  time.Time // latest answer of any kind
 	blocked  time.Time // since when deliveries are held; zero: they are not
 	wasBlock time.Time // blocked of the outage that the last close ended
 
 	probeAt time.Time
 	hold    time.Time // Retry-After: nothing leaves before
-	retryAt time.Time // earliest refill after a destination failure
+	restAt  time.Time // earliest refill after a destination failure
 
-	throttledAt time.Time
-	retryAfter  time.Duration
-	srtt        time.Duration
+	ramp ramp
+	pace pace
+	rate bucket // the operator's limit
+
+	failing failing
 
 	live, back queue
 	turn       int
 }
 
 // New returns a closed lane without history.
-func New(cfg Config) *Lane {
-	return &Lane{cfg: cfg, gen: 1, limit: float64(cfg.Limit)}
+func New(cfg Config, now time.Time) *Lane {
+	l := &Lane{cfg: cfg, gen: 1, firsts: newRing(cfg.WindowOf), latest: newRing(recentResults)}
+	l.ramp.healthyPeak = cfg.rest()
+	l.restart(now)
+	return l
 }
 
 // Configure replaces the configuration; it takes effect at the next decision.
-func (l *Lane) Configure(cfg Config) {
-	if cfg.WindowOf != l.cfg.WindowOf {
-		l.window, l.windowAt = nil, 0
-	}
+func (l *Lane) Configure(now time.Time, cfg Config) {
+	old := l.cfg
 	l.cfg = cfg
-	l.limit = float64(cfg.Limit)
+	if cfg.WindowOf != old.WindowOf {
+		l.firsts = newRing(cfg.WindowOf)
+	}
+	switch {
+	case cfg.Fixed != old.Fixed:
+		l.restart(now)
+	case cfg.Fixed:
+		l.ramp.limit = cfg.rest()
+	default:
+		l.ramp.limit = min(l.ramp.limit, cfg.most())
+	}
+}
+
+// restart sets the limit to where a lane begins after a close, or without any
+// history: at one request, in slow start. A fixed limit applies at once.
+func (l *Lane) restart(now time.Time) {
+	l.ramp.limit, l.ramp.slowStart = 1, true
+	if l.cfg.Fixed {
+		l.ramp.limit, l.ramp.slowStart = l.cfg.rest(), false
+	}
+	l.newRound(now)
 }
 
 // State returns the breaker's state.
 func (l *Lane) State() State { return l.state }
 
 // Limit returns how many requests may be in flight.
-func (l *Lane) Limit() float64 { return l.limit }
+func (l *Lane) Limit() float64 { return max(1, l.ramp.limit) }
+
+// SlowStart reports whether the lane is finding its limit after a close.
+func (l *Lane) SlowStart() bool { return l.ramp.slowStart }
 
 // InFlight returns how many requests are in flight, probes included.
 func (l *Lane) InFlight() int { return l.inFlight }
@@ -177,11 +219,14 @@ func (l *Lane) unblock(now time.Time) {
 // Arrive hands the lane a delivery that is due: newly accepted, due again, or
 // read from the store.
 func (l *Lane) Arrive(r Ref) {
-	if l.isLive(r) {
+	switch {
+	case r.Manual:
+		l.live.pushFront(r)
+	case l.isLive(r):
 		l.live.pushBack(r)
-		return
+	default:
+		l.back.pushBack(r)
 	}
-	l.back.pushBack(r)
 }
 
 // isLive tells events of a healthy time from the backlog of an outage, which
@@ -198,7 +243,7 @@ func (l *Lane) Return(r Ref) { l.back.pushFront(r) }
 // lane it is the next probe.
 func (l *Lane) Manual(now time.Time, r Ref) {
 	r.Manual = true
-	l.take(r.ID)
+	l.Forget(r.ID)
 	l.live.pushFront(r)
 	if l.state == Open {
 		l.probeAt = now
@@ -215,19 +260,15 @@ func (l *Lane) ProbeNow(now time.Time) {
 // Forget takes a waiting delivery out, because it was cancelled. It reports
 // whether it was there.
 func (l *Lane) Forget(id hook.ID) bool {
-	_, ok := l.take(id)
-	return ok
-}
-
-func (l *Lane) take(id hook.ID) (Ref, bool) {
 	for _, q := range []*queue{&l.live, &l.back} {
 		for i := range q.len() {
 			if q.at(i).ID == id {
-				return q.remove(i), true
+				q.remove(i)
+				return true
 			}
 		}
 	}
-	return Ref{}, false
+	return false
 }
 
 // Drop empties the lane's queues and returns what was in them.
@@ -244,6 +285,7 @@ func (l *Lane) Pause(now time.Time) {
 func (l *Lane) Resume(now time.Time) {
 	l.paused = false
 	l.hold = time.Time{}
+	l.failing = failing{}
 	if l.state == Closed {
 		l.close(now)
 	}

@@ -14,7 +14,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func config() lane.Config {
 	return lane.Config{
-		Limit: 3, Breaker: true, Consecutive: 5, WindowFailed: 16, WindowOf: 20,
+		Fixed: true, Limit: 3, Breaker: true, Consecutive: 5, WindowFailed: 16, WindowOf: 20,
 		ProbeFraction: 0.05, ProbeMin: 2 * time.Second, ProbeMax: time.Minute, ProbeJitter: 0.2,
 	}
 }
@@ -29,7 +29,7 @@ type driver struct {
 
 func drive(t *testing.T, cfg lane.Config) *driver {
 	t.Helper()
-	return &driver{t: t, l: lane.New(cfg), now: start}
+	return &driver{t: t, l: lane.New(cfg, start), now: start}
 }
 
 // arrive hands in n fresh deliveries.
@@ -324,14 +324,19 @@ func TestHoldStopsEverythingAndNeverShrinks(t *testing.T) {
 	if since := d.l.BlockedSince(d.now); !since.Equal(start) {
 		t.Errorf("blocked since %v, want the moment of the answer", since)
 	}
-	if wake := d.l.Wake(d.now); !wake.Equal(start.Add(time.Minute)) {
-		t.Errorf("wake at %v, want the end of the hold", wake.Sub(start))
+	// Nothing got through before the throttle: the pace begins at one request
+	// in two seconds.
+	if wake := d.l.Wake(d.now); wake.Sub(start.Add(62*time.Second)).Abs() > time.Millisecond {
+		t.Errorf("wake at %v, want two seconds after the hold", wake.Sub(start))
 	}
-	d.now = d.now.Add(time.Second)
-	d.send()
+	d.now = start.Add(time.Minute)
+	d.quiet()
 	if since := d.l.BlockedSince(d.now); !since.IsZero() {
 		t.Errorf("blocked since %v after the hold, want not blocked", since)
 	}
+	d.now = start.Add(62*time.Second + time.Millisecond)
+	d.send()
+	d.quiet()
 }
 
 func TestHoldDelaysTheProbeToo(t *testing.T) {
@@ -469,7 +474,7 @@ func TestRestoreKeepsOpenHoldAndOutage(t *testing.T) {
 	d.l.Result(d.now, 0, lane.Tag{}, lane.Outcome{Class: hook.Success}) // old generation
 	cp := d.l.Checkpoint()
 	later := d.now.Add(10 * time.Minute)
-	r := lane.Restore(config(), cp, later, 0.5)
+	r := lane.Restore(config(), cp, later, 0.5, true)
 	if r.State() != lane.Open {
 		t.Fatalf("state = %v, want open: a crash never closes a breaker", r.State())
 	}
@@ -483,7 +488,7 @@ func TestRestoreKeepsOpenHoldAndOutage(t *testing.T) {
 
 	cp.NextProbeAt = later.Add(3 * time.Second)
 	cp.HoldUntil = later.Add(time.Hour)
-	r = lane.Restore(config(), cp, later, 0.5)
+	r = lane.Restore(config(), cp, later, 0.5, true)
 	r.Arrive(lane.Ref{ID: 1, FirstDue: later})
 	if dec := r.Next(later.Add(59*time.Minute), 10); dec.Send {
 		t.Error("a Retry-After was forgotten by a restore")

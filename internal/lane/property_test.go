@@ -172,7 +172,7 @@ func TestLaneInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := config()
 		cfg.Limit = rapid.IntRange(1, 10).Draw(t, "limit")
-		m := &machine{l: lane.New(cfg), cfg: cfg, now: start, where: make(map[hook.ID]string)}
+		m := &machine{l: lane.New(cfg, start), cfg: cfg, now: start, where: make(map[hook.ID]string)}
 		t.Repeat(map[string]func(*rapid.T){
 			"wait": m.wait, "arrive": m.arrive, "arrive again": m.arrive, "manual": m.manual,
 			"next": m.next, "next again": m.next, "answer": m.answer, "answer again": m.answer,

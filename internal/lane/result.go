@@ -6,6 +6,20 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
+const (
+	// reopenWithin: an endpoint that fails again this soon after a close never
+	// recovered, so its outage goes on counting from where it began.
+	reopenWithin = 60 * time.Second
+	// refusalsClose: so many probes answered "refused for good" show that the
+	// endpoint is up; the events are then judged one by one.
+	refusalsClose = 3
+	// recentResults is how many results decide about halving the limit, and
+	// halveAt how many destination failures among them do. Halving on every
+	// failure would starve an endpoint that loses one request in a hundred.
+	recentResults = 20
+	halveAt       = 4
+)
+
 // Outcome is what the lane learns from one attempt.
 type Outcome struct {
 	Class hook.Class
@@ -25,50 +39,73 @@ type Change struct {
 	// Refill is false after a destination failure: the next request waits for
 	// Wake, so that a dying destination is not hit by an instant refill.
 	Refill bool
+	// Disable is set when the endpoint has done nothing but fail for so long
+	// that it should be disabled.
+	Disable bool
 }
 
 // Result takes the outcome of an attempt. u is uniform in [0,1).
 func (l *Lane) Result(now time.Time, u float64, tag Tag, o Outcome) Change {
 	l.inFlight--
-	if tag.Probe {
-		return l.probeResult(now, u, o)
-	}
-	if tag.Gen != l.gen {
-		// Started before an open or close: it settles its event and steers
-		// nothing, but a failure is still news of the destination.
+	l.lastAny = now
+	disable := l.failing.learn(now, o.Class, l.cfg.DisableAfter)
+	var c Change
+	switch {
+	case tag.Gen != l.gen:
+		// Started before an open or close, by hand included: it settles its
+		// event and steers nothing, but a failure is still news of the
+		// destination.
 		if isDown(o.Class) {
 			l.lastBad = now
 		}
-		return Change{Refill: true}
+		c.Refill = true
+	case tag.Probe:
+		c = l.probeResult(now, u, o)
+	default:
+		c = l.learn(now, u, tag, o)
 	}
-	return l.learn(now, u, tag, o)
+	c.Disable = disable
+	return c
 }
 
 func isDown(c hook.Class) bool { return c == hook.Down || c == hook.Limited }
 
 func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 	c := Change{Refill: true}
+	if o.Class != hook.Local {
+		l.latest.add(isDown(o.Class))
+	}
 	if tag.First {
 		l.sample(o.Class)
 	}
-	if o.Hold > 0 || o.Class == hook.Throttle {
-		l.holdFor(now, u, o)
+	if o.Class == hook.Throttle {
+		l.throttle(now, u, o)
+		c.Save = true
+	} else if o.Hold > 0 { // the class decides the pace; the wish itself is obeyed
+		l.holdUntil(now, now.Add(o.Hold))
 		c.Save = true
 	}
 	switch o.Class {
 	case hook.Success:
 		l.streak = 0
-		l.smooth(o.RTT)
+		l.succeed(now, tag, o.RTT)
+		return c
 	case hook.Down, hook.Limited:
 		l.streak++
 		l.lastBad = now
-		l.retryAt = now.Add(time.Duration((0.05 + 0.1*u) * float64(time.Second)))
+		l.restAt = now.Add(time.Duration((0.05 + 0.1*u) * float64(time.Second)))
 		c.Refill = false
+	case hook.Retryable:
 	default:
+		return c // says nothing about the destination's health
 	}
 	if reason := l.trips(); reason != 0 {
 		l.open(now, u, reason)
-		c.Opened, c.Save = true, true
+		c.Opened, c.Save, c.Refill = true, true, true
+		return c
+	}
+	if isDown(o.Class) && l.latest.sum >= halveAt {
+		l.halve(now)
 	}
 	return c
 }
@@ -76,60 +113,22 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 // sample records a first attempt in the window. Throttles, refusals and local
 // errors say nothing about the destination's health.
 func (l *Lane) sample(c hook.Class) {
-	if c != hook.Success && c != hook.Retryable && !isDown(c) {
-		return
+	if c == hook.Success || c == hook.Retryable || isDown(c) {
+		l.firsts.add(c != hook.Success)
 	}
-	failed := c != hook.Success
-	if len(l.window) < l.cfg.WindowOf {
-		l.window = append(l.window, failed)
-		return
-	}
-	l.window[l.windowAt] = failed
-	l.windowAt = (l.windowAt + 1) % len(l.window)
 }
 
 func (l *Lane) trips() OpenReason {
-	if !l.cfg.Breaker {
+	switch {
+	case !l.cfg.Breaker:
 		return 0
-	}
-	if l.streak >= l.cfg.Consecutive {
+	case l.streak >= l.cfg.Consecutive:
 		return OpenedByStreak
-	}
-	if len(l.window) < l.cfg.WindowOf {
+	case l.firsts.full() && l.firsts.sum >= l.cfg.WindowFailed:
+		return OpenedByRatio
+	default:
 		return 0
 	}
-	failed := 0
-	for _, f := range l.window {
-		if f {
-			failed++
-		}
-	}
-	if failed >= l.cfg.WindowFailed {
-		return OpenedByRatio
-	}
-	return 0
-}
-
-func (l *Lane) smooth(rtt time.Duration) {
-	if l.srtt == 0 {
-		l.srtt = rtt
-		return
-	}
-	l.srtt += (rtt - l.srtt) / 10
-}
-
-// holdFor keeps everything back for as long as the destination asked. A later,
-// shorter wish never shortens the hold.
-func (l *Lane) holdFor(now time.Time, u float64, o Outcome) {
-	wait := o.Hold
-	if wait <= 0 {
-		wait = noHeaderHold + time.Duration(u*float64(noHeaderHold))
-	}
-	if until := now.Add(wait); until.After(l.hold) {
-		l.hold = until
-	}
-	l.throttledAt, l.retryAfter = now, o.RetryAfter
-	l.block(now)
 }
 
 func (l *Lane) open(now time.Time, u float64, reason OpenReason) {
@@ -145,6 +144,7 @@ func (l *Lane) open(now time.Time, u float64, reason OpenReason) {
 	l.gen++
 	l.lastBad = now
 	l.forgetSamples()
+	l.ramp.probeUntil = time.Time{}
 	for _, r := range l.live.drain() {
 		l.back.pushBack(r)
 	}
@@ -155,8 +155,10 @@ func (l *Lane) close(now time.Time) {
 	l.state = Closed
 	l.gen++
 	l.closedAt = now
-	l.retryAt = time.Time{}
+	l.restAt = time.Time{}
 	l.forgetSamples()
+	l.ramp.closed(now)
+	l.restart(now)
 	l.unblock(now)
 	for _, r := range l.back.drain() {
 		l.Arrive(r)
@@ -165,7 +167,8 @@ func (l *Lane) close(now time.Time) {
 
 func (l *Lane) forgetSamples() {
 	l.streak, l.refusals = 0, 0
-	l.window, l.windowAt = l.window[:0], 0
+	l.firsts.reset()
+	l.latest.reset()
 }
 
 // gap is the wait before the next probe: a share of the time open, so that a
@@ -178,21 +181,16 @@ func (l *Lane) gap(now time.Time, u float64) time.Duration {
 
 func (l *Lane) probeResult(now time.Time, u float64, o Outcome) Change {
 	c := Change{Refill: true, Save: true}
-	if l.state != HalfOpen {
-		// Closed by hand while the probe was out: it steers nothing.
-		return Change{Refill: true}
-	}
 	l.state = Open
 	switch o.Class {
 	case hook.Success:
-		l.smooth(o.RTT)
 		l.close(now)
 		c.Closed = true
 		return c
 	case hook.Throttle:
 		// It is alive and asks for less.
 		l.close(now)
-		l.holdFor(now, u, o)
+		l.throttle(now, u, o)
 		c.Closed = true
 		return c
 	case hook.Permanent:
@@ -209,8 +207,39 @@ func (l *Lane) probeResult(now time.Time, u float64, o Outcome) Change {
 		l.lastBad = now
 	}
 	if o.Hold > 0 {
-		l.holdFor(now, u, o)
+		l.holdUntil(now, now.Add(o.Hold))
 	}
 	l.probeAt = now.Add(l.gap(now, u))
 	return c
+}
+
+// failing counts what an endpoint has done since its last success.
+type failing struct {
+	since    time.Time // first failure; zero: none
+	attempts int
+}
+
+const (
+	// An endpoint is disabled only for failures that are spread out: a short
+	// burst of traffic to a broken endpoint says little.
+	failingSpread   = 12 * time.Hour
+	failingAttempts = 10
+)
+
+// learn reports whether the endpoint has failed for long enough to be
+// disabled. Throttles and our own errors are no failures.
+func (f *failing) learn(now time.Time, c hook.Class, limit time.Duration) bool {
+	switch c {
+	case hook.Success:
+		*f = failing{}
+		return false
+	case hook.Throttle, hook.Local:
+		return false
+	default:
+	}
+	if f.since.IsZero() {
+		f.since = now
+	}
+	f.attempts++
+	return limit > 0 && f.attempts >= failingAttempts && now.Sub(f.since) >= max(limit, failingSpread)
 }

@@ -88,14 +88,16 @@ func (j *Janitor) once(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return j.record(context.WithoutCancel(ctx), sum, now)
+			return j.record(ctx, sum, now)
 		case <-time.After(j.cfg.Pause):
 		}
 	}
 }
 
-// record writes what a run removed into the audit log: removal is never silent.
+// record writes what a run removed into the audit log: removal is never silent,
+// also when the server stops in the middle of it.
 func (j *Janitor) record(ctx context.Context, sum store.Pruned, now time.Time) error {
+	ctx = context.WithoutCancel(ctx)
 	if sum.Events+sum.Deliveries+sum.Attempts == 0 {
 		return nil
 	}

@@ -77,8 +77,9 @@ type Keys interface {
 	ListKeys(ctx context.Context, p Page) ([]hook.APIKey, error)
 	// RevokeKey fails with hook.ErrLastAdminKey for the last active admin key.
 	RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hook.Audit) error
-	// CountKeys counts keys that are neither revoked nor expired at now.
-	CountKeys(ctx context.Context, now time.Time) (int, error)
+	// CountAdminKeys counts admin keys that are neither revoked nor expired at
+	// now.
+	CountAdminKeys(ctx context.Context, now time.Time) (int, error)
 	// TouchKeys records when keys were last used.
 	TouchKeys(ctx context.Context, used map[hook.ID]time.Time) error
 }
@@ -122,6 +123,8 @@ type DeliveryFilter struct {
 	Types     []string // patterns over the event's type
 	Since     time.Time
 	Until     time.Time
+	IDs       []hook.ID
+	SettledBy time.Time // pending, or ended at this moment or before
 }
 
 // DeliveryRow is a delivery with its event's type.

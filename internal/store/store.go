@@ -27,6 +27,8 @@ type DB interface {
 	Keys
 	EventLog
 	DeliveryLog
+	Replays
+	ReplayFeeder
 	Maintenance
 
 	// Shared reports whether several nodes may work on this database. When it

@@ -33,7 +33,9 @@ type Writer struct {
 	mu      sync.Mutex
 	accepts []queuedAccept
 	settles []*Settle
-	lanes   map[hook.ID]*LaneSave
+	lanes   map[hook.ID]queuedSave
+	queued  int64 // settles that ever joined the queue ...
+	taken   int64 // ... and those of them that left it
 	closed  bool
 	failed  error         // set once the store is lost for good
 	wake    chan struct{} // capacity 1
@@ -43,6 +45,13 @@ type Writer struct {
 type queuedAccept struct {
 	*Accept
 	ticket *ticket
+}
+
+// queuedSave is a checkpoint that may be committed once so many settles have
+// been taken: it never overtakes the result that led to it.
+type queuedSave struct {
+	*LaneSave
+	after int64
 }
 
 // ticket is handed in with one or more accepts and called when all of them
@@ -70,7 +79,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 4096)
 	return &Writer{
 		cfg:   cfg,
-		lanes: make(map[hook.ID]*LaneSave),
+		lanes: make(map[hook.ID]queuedSave),
 		wake:  make(chan struct{}, 1),
 	}, nil
 }
@@ -80,6 +89,9 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 // promised: the publisher may send again under the same keys. The accepts
 // belong to the writer from then on.
 func (w *Writer) Accept(ctx context.Context, accepts ...*Accept) error {
+	if len(accepts) == 0 {
+		return nil
+	}
 	t := &ticket{left: len(accepts), done: make(chan struct{})}
 	if err := w.enqueue(t, accepts); err != nil {
 		return err
@@ -120,11 +132,21 @@ func (w *Writer) Settle(s *Settle, save *LaneSave) {
 	defer w.mu.Unlock()
 	if s != nil {
 		w.settles = append(w.settles, s)
+		w.queued++
 	}
 	if save != nil {
-		w.lanes[save.Endpoint] = save
+		w.keep(save, w.queued)
 	}
 	w.signal()
+}
+
+// keep queues the newest checkpoint of a lane. It takes the place of an older
+// one, so that a lane that changes all the time is saved all the same.
+func (w *Writer) keep(save *LaneSave, after int64) {
+	if older, ok := w.lanes[save.Endpoint]; ok {
+		after = min(after, older.after)
+	}
+	w.lanes[save.Endpoint] = queuedSave{save, after}
 }
 
 func (w *Writer) signal() {
@@ -180,7 +202,7 @@ func (w *Writer) pending() bool {
 func (w *Writer) fail(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.failed = fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err)
+	w.failed = unavailable(err)
 	for _, a := range w.accepts {
 		a.ticket.answer(w.failed)
 	}
@@ -205,10 +227,11 @@ func (w *Writer) take() (*Batch, []*ticket) {
 	n = min(len(w.settles), w.cfg.MaxBatch)
 	b.Settles = append(make([]*Settle, 0, n), w.settles[:n]...)
 	w.settles = shift(w.settles, n)
+	w.taken += int64(n)
 
-	if len(w.settles) == 0 { // a checkpoint never overtakes its settle
-		for id, save := range w.lanes {
-			b.Lanes = append(b.Lanes, save)
+	for id, save := range w.lanes {
+		if save.after <= w.taken {
+			b.Lanes = append(b.Lanes, save.LaneSave)
 			delete(w.lanes, id)
 		}
 	}
@@ -232,7 +255,7 @@ func (w *Writer) commitNext(ctx context.Context) error {
 		w.done(b, tickets, nil)
 		return nil
 	case errors.Is(err, ErrFatal):
-		w.done(&Batch{}, tickets, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err))
+		w.done(&Batch{}, tickets, unavailable(err))
 		return err
 	case errors.Is(err, hook.ErrStoreFull):
 		w.done(&Batch{}, tickets, hook.ErrStoreFull)
@@ -240,7 +263,7 @@ func (w *Writer) commitNext(ctx context.Context) error {
 	case errors.Is(err, ErrRefused):
 		return w.isolate(ctx, b, tickets, err)
 	default: // given up while shutting down
-		w.done(&Batch{}, tickets, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err))
+		w.done(&Batch{}, tickets, unavailable(err))
 		w.cfg.Log.Warn("results were not stored before the end; their events will be sent again", "settles", len(b.Settles), "error", err)
 		return nil
 	}
@@ -258,22 +281,22 @@ func (w *Writer) settleWithoutRoom(ctx context.Context, b *Batch) error {
 	case errors.Is(err, ErrFatal):
 		return err
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // stopping: what is not settled is sent again
 	}
 	w.putBack(b)
 	w.pause(ctx, fullPause)
 	return nil
 }
 
-// commit runs the batch until its outcome is known or ctx ends.
+// commit runs the batch until its outcome is known or ctx ends. A store that
+// turns out to be full says nothing about an earlier run that may have
+// succeeded: what that stored would be handed over to nobody.
 func (w *Writer) commit(ctx context.Context, b *Batch) error {
 	wait := rerunFirst
 	for {
 		err := w.commitOnce(ctx, b)
-		if err == nil || errors.Is(err, ErrFatal) || errors.Is(err, hook.ErrStoreFull) || errors.Is(err, ErrRefused) {
-			return err
-		}
-		if ctx.Err() != nil {
+		full := errors.Is(err, hook.ErrStoreFull) && !b.Rerun
+		if err == nil || full || errors.Is(err, ErrFatal) || errors.Is(err, ErrRefused) || ctx.Err() != nil {
 			return err
 		}
 		w.cfg.Log.Warn("commit has no known outcome; running the batch again", "accepts", len(b.Accepts), "settles", len(b.Settles), "error", err)
@@ -289,50 +312,87 @@ func (w *Writer) commitOnce(ctx context.Context, b *Batch) error {
 	return w.cfg.DB.Commit(ctx, b)
 }
 
-// isolate splits a batch that the database refuses until the culprit stands
-// alone, so that one bad row fails nobody else.
+// isolate splits a batch that the database refuses until each culprit stands
+// alone, so that one bad row fails nobody else. It goes from first to last:
+// results of one delivery stay in order.
 func (w *Writer) isolate(ctx context.Context, b *Batch, tickets []*ticket, cause error) error {
-	if len(b.Accepts)+len(b.Settles)+len(b.Lanes) <= 1 {
-		w.cfg.Log.Error("the store refuses a row", "accepts", len(b.Accepts), "settles", len(b.Settles), "lanes", len(b.Lanes), "error", cause)
-		for _, s := range b.Settles {
-			s.Outcome = SettleGone
-		}
-		for _, l := range b.Lanes {
-			l.Outcome = SettleGone
-		}
-		w.done(&Batch{Settles: b.Settles, Lanes: b.Lanes}, tickets, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, cause))
-		return nil
+	if b.size() == 1 {
+		return w.refuse(ctx, b, tickets, cause)
 	}
-	for _, half := range b.halves() {
-		var t []*ticket
-		t, tickets = tickets[:len(half.Accepts)], tickets[len(half.Accepts):]
-		err := w.commit(ctx, half)
+	back := &Batch{} // what found no room
+	for parts := b.halves(); len(parts) > 0; {
+		part := parts[0]
+		parts = parts[1:]
+		waiters := tickets[:len(part.Accepts)]
+		err := w.commit(ctx, part)
 		switch {
-		case err == nil:
-			w.done(half, t, nil)
+		case errors.Is(err, ErrRefused) && part.size() > 1:
+			parts = append(part.halves(), parts...)
+			continue
 		case errors.Is(err, ErrRefused):
-			if err := w.isolate(ctx, half, t, err); err != nil {
-				return err
-			}
-		default:
-			w.done(&Batch{}, t, fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err))
-			if errors.Is(err, ErrFatal) {
-				return err
-			}
-			if ctx.Err() == nil {
-				w.putBack(half)
-			}
+			err = w.refuse(ctx, part, waiters, err)
+		case err == nil:
+			w.done(part, waiters, nil)
+		case !errors.Is(err, ErrFatal):
+			w.done(&Batch{}, waiters, unavailable(err))
+			back.Settles, back.Lanes = append(back.Settles, part.Settles...), append(back.Lanes, part.Lanes...)
+			err = nil
 		}
+		if err != nil {
+			w.done(&Batch{}, tickets, unavailable(err))
+			return err
+		}
+		tickets = tickets[len(part.Accepts):]
+	}
+	if ctx.Err() == nil {
+		w.putBack(back)
 	}
 	return nil
 }
 
-func (b *Batch) halves() [2]*Batch {
-	a, s, l := (len(b.Accepts)+1)/2, len(b.Settles)/2, (len(b.Lanes)+1)/2
-	if len(b.Accepts) == 0 {
-		s = (len(b.Settles) + 1) / 2
+// refuse ends the one row of a batch that the database does not take. A result
+// is tried once more without anything that the destination had a hand in: the
+// delivery must not be sent again and again because of an odd answer.
+func (w *Writer) refuse(ctx context.Context, b *Batch, tickets []*ticket, cause error) error {
+	w.cfg.Log.Error("the store refuses a row", "accepts", len(b.Accepts), "settles", len(b.Settles), "lanes", len(b.Lanes), "error", cause)
+	for _, s := range b.Settles {
+		if s.Attempt == nil {
+			continue
+		}
+		s.Attempt.Error, s.Attempt.Excerpt, s.Attempt.Detail = "", nil, hook.AttemptDetail{}
+		switch err := w.commit(ctx, b); {
+		case err == nil:
+			w.done(b, nil, nil)
+			return nil
+		case errors.Is(err, ErrFatal):
+			return err
+		case !errors.Is(err, ErrRefused):
+			w.putBack(b) // no room for it just now
+			return nil
+		}
 	}
-	return [2]*Batch{
+	for _, s := range b.Settles {
+		s.Outcome = SettleGone
+	}
+	for _, l := range b.Lanes {
+		l.Outcome = SettleGone
+	}
+	w.done(&Batch{Settles: b.Settles, Lanes: b.Lanes}, tickets, unavailable(cause))
+	return nil
+}
+
+func unavailable(err error) error { return fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err) }
+
+func (b *Batch) size() int { return len(b.Accepts) + len(b.Settles) + len(b.Lanes) }
+
+// halves splits the rows in the middle of accepts, settles and lanes, in this
+// order: each half is smaller, and a checkpoint stays behind its settle.
+func (b *Batch) halves() []*Batch {
+	n := b.size() / 2
+	a := min(n, len(b.Accepts))
+	s := min(n-a, len(b.Settles))
+	l := n - a - s
+	return []*Batch{
 		{Node: b.Node, Now: b.Now, Rerun: b.Rerun, Accepts: b.Accepts[:a], Settles: b.Settles[:s], Lanes: b.Lanes[:l]},
 		{Node: b.Node, Now: b.Now, Rerun: b.Rerun, Accepts: b.Accepts[a:], Settles: b.Settles[s:], Lanes: b.Lanes[l:]},
 	}
@@ -340,7 +400,7 @@ func (b *Batch) halves() [2]*Batch {
 
 // done hands the batch over and then answers its waiters.
 func (w *Writer) done(b *Batch, tickets []*ticket, err error) {
-	if len(b.Accepts)+len(b.Settles)+len(b.Lanes) > 0 {
+	if b.size() > 0 {
 		w.cfg.Committed(b)
 	}
 	for _, t := range tickets {
@@ -364,12 +424,13 @@ func (t *ticket) answer(err error) {
 func (w *Writer) putBack(b *Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.settles = append(append(make([]*Settle, 0, len(b.Settles)+len(w.settles)), b.Settles...), w.settles...)
 	for _, l := range b.Lanes {
 		if _, newer := w.lanes[l.Endpoint]; !newer {
-			w.lanes[l.Endpoint] = l
+			w.keep(l, w.taken)
 		}
 	}
+	w.settles = append(append(make([]*Settle, 0, len(b.Settles)+len(w.settles)), b.Settles...), w.settles...)
+	w.taken -= int64(len(b.Settles))
 }
 
 func (w *Writer) pause(ctx context.Context, d time.Duration) {

@@ -106,7 +106,9 @@ func (s *server) start() {
 	if readErr != nil || json.Unmarshal(line, &banner) != nil || banner.URL == "" {
 		s.t.Fatalf("server did not start: %v %q\n%s", readErr, line, s.log)
 	}
-	s.url = banner.URL
+	if s.url == "" { // clients read it while the server is restarted
+		s.url = banner.URL
+	}
 }
 
 func (s *server) signal(sig os.Signal) {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,7 +41,7 @@ func writeAudit(ctx context.Context, tx pgx.Tx, a hook.Audit) error {
 	_, err := tx.Exec(ctx, insertAudit, a.ID, orNull(a.TenantID), clean(a.Actor), a.Action, clean(a.Subject), diff,
 		orNull(clean(a.RequestID)), orNull(clean(a.RemoteIP)), at(a.At))
 	if err != nil {
-		return fmt.Errorf("write audit record: %w", err)
+		return failed("write audit record", err)
 	}
 	return nil
 }

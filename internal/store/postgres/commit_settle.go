@@ -19,18 +19,25 @@ import (
 //     is a scalar subquery on purpose: as a join, stale statistics of the tiny
 //     table made it compare every row with every shard. A delivery that was
 //     cancelled meanwhile keeps its end but gets the result; one that ends
-//     without an attempt must still be pending.
+//     without an attempt must still be pending. One that was cancelled and
+//     replayed meanwhile is in a later run, for which the result is too late.
 //   - logged: the attempt, from what written returned, so that the two always
 //     go together.
 //   - freed: what is no longer pending. The new row alone has to tell whether
 //     it was pending before: then it has the state and the time of this settle.
-const settleBatch = `
+//   - counted: what that means to replays. It is part of the statement only
+//     when the batch holds deliveries of one.
+const (
+	settleBatch  = settleRows + settleResult
+	settleReplay = settleRows + settleCounts + settleResult
+
+	settleRows = `
 WITH written AS (
   UPDATE deliveries d SET
     state = CASE d.state WHEN 0 THEN r.state ELSE d.state END,
     reason = CASE d.state WHEN 0 THEN nullif(r.reason, 0) ELSE d.reason END,
     settled_at = CASE d.state WHEN 0 THEN r.settled_at ELSE d.settled_at END,
-    due_at = r.due_at, run_due_at = r.run_due_at, run = r.run, replay_id = nullif(r.replay_id, 0),
+    due_at = r.due_at, run_due_at = r.run_due_at, replay_id = nullif(r.replay_id, 0),
     attempts = r.prev + CASE r.attempt_id WHEN 0 THEN 0 ELSE 1 END,
     charged = r.charged, failures = r.failures, fails = r.fails, throttles = r.throttles,
     prev_delay_ms = nullif(r.prev_delay_ms, 0), limited = r.limited::jsonb,
@@ -56,10 +63,10 @@ WITH written AS (
       unnest($43::float8[]) AS u, unnest($44::int[]) AS delay_ms, unnest($45::smallint[]) AS delay_source,
       unnest($46::timestamptz[]) AS next_due_at, unnest($47::text[]) AS error, unnest($48::json[]) AS detail,
       unnest($49::bytea[]) AS excerpt) AS r
-  WHERE d.id = r.id AND d.attempts = r.prev AND (r.attempt_id <> 0 OR d.state = 0)
+  WHERE d.id = r.id AND d.attempts = r.prev AND (d.state = 0 AND d.run = r.run OR d.state <> 0 AND r.attempt_id <> 0)
     AND r.epoch = (SELECT s.epoch FROM shards s WHERE s.shard = r.shard AND s.owner_id = $1)
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, r.state <> 0 AND d.state = r.state AND d.settled_at = r.settled_at AS ended,
-    r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
+    r.state AS new_state, r.replay_id, r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
     r.started_at, r.policy_hash, r.retry_n, r.ceiling_ms, r.u, r.delay_ms, r.delay_source, r.next_due_at, r.error, r.detail, r.excerpt),
 logged AS (
   INSERT INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, node_id, started_at, next_due_at, u, n, run, latency_us,
@@ -71,8 +78,25 @@ logged AS (
 freed AS (
   INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes)
   SELECT tenant_id, $1, -count(*), -sum(size) FROM written WHERE ended GROUP BY tenant_id ORDER BY tenant_id
-  ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes)
+  ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes)`
+
+	// settleCounts knows the classes by their numbers: 1 success, 2 to 5 errors,
+	// 6 refused for good. Attempts that failed on our side do not count.
+	settleCounts = `,
+counted AS (
+  UPDATE replays p SET answers = p.answers + w.answers, errors = p.errors + w.errors, refused = p.refused + w.refused,
+    delivered = p.delivered + w.delivered, failed = p.failed + w.failed
+  FROM (
+    SELECT replay_id, count(*) FILTER (WHERE attempt_id <> 0 AND class BETWEEN 1 AND 6) AS answers,
+      count(*) FILTER (WHERE attempt_id <> 0 AND class BETWEEN 2 AND 5) AS errors,
+      count(*) FILTER (WHERE attempt_id <> 0 AND class = 6) AS refused,
+      count(*) FILTER (WHERE ended AND new_state = 1) AS delivered, count(*) FILTER (WHERE ended AND new_state <> 1) AS failed
+    FROM written WHERE replay_id <> 0 GROUP BY replay_id ORDER BY replay_id) w
+  WHERE p.id = w.replay_id)`
+
+	settleResult = `
 SELECT array_agg(id) FROM written`
+)
 
 // settleRun is the settles of one run.
 type settleRun struct {
@@ -103,13 +127,23 @@ func (r *run) queueSettles() error {
 	}
 	for i := range r.settles.rounds {
 		round := &r.settles.rounds[i]
-		r.query(settleBatch, &round.written)
+		r.query(settleStatement(round.settles), &round.written)
 		r.id(int64(r.batch.Node))
 		if err := r.addSettles(round.settles); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settleStatement leaves replays alone unless a settle belongs to one.
+func settleStatement(settles []*store.Settle) string {
+	for _, s := range settles {
+		if s.Delivery.ReplayID != 0 {
+			return settleReplay
+		}
+	}
+	return settleBatch
 }
 
 // oneOfEach splits sorted settles into the first of each delivery and the

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,7 +67,7 @@ const deliveryByID = deliveryRow + ` WHERE d.id = $1 AND ($2::bigint = 0 OR d.te
 func (d *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (store.DeliveryRow, error) {
 	row, err := scanDeliveryRow(d.pool.QueryRow(ctx, deliveryByID, id, int64(tenant)))
 	if err != nil {
-		return store.DeliveryRow{}, fmt.Errorf("read delivery: %w", orNotFound(err))
+		return store.DeliveryRow{}, failed("read delivery", err)
 	}
 	return row, nil
 }
@@ -84,7 +83,7 @@ func (d *DB) CountMatching(ctx context.Context, f store.DeliveryFilter, limit in
 	list := matching(f, store.Page{Limit: limit}, "1")
 	var n int
 	if err := d.pool.QueryRow(ctx, "SELECT count(*) FROM ("+list.sql+") matching", list.args...).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count deliveries: %w", err)
+		return 0, failed("count deliveries", err)
 	}
 	return n, nil
 }

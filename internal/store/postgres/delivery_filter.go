@@ -13,13 +13,14 @@ import (
 // given, so that every list is bounded by an index:
 //
 //   - an event: deliveries_event
+//   - ids: the primary key
 //   - endpoints, or a tenant's endpoints: the newest of each by deliveries_log
 //     (or deliveries_dead), then the newest of all
 //   - the dead letters of a tenant: deliveries_dead_tenant
 //   - nothing of these: all deliveries by id
 func matching(f store.DeliveryFilter, p store.Page, columns string) *query {
 	switch {
-	case f.Event != 0, len(f.Endpoints) == 0 && (f.Tenant == 0 || onlyDead(f)):
+	case f.Event != 0, len(f.IDs) > 0, len(f.Endpoints) == 0 && (f.Tenant == 0 || onlyDead(f)):
 		return matchingDirectly(f, p, columns)
 	default:
 		return matchingByEndpoint(f, p, columns)
@@ -84,6 +85,16 @@ func (q *query) conditions(f store.DeliveryFilter) {
 	}
 	if len(f.Reasons) > 0 {
 		q.and("d.reason IN (" + numbers(f.Reasons) + ")")
+	}
+	if len(f.IDs) > 0 {
+		q.and("d.id = ANY(?)", f.IDs)
+	}
+	switch {
+	case f.SettledBy.IsZero():
+	case len(f.States) > 0 && !slices.Contains(f.States, hook.Pending):
+		q.and("d.settled_at <= ?", at(f.SettledBy))
+	default:
+		q.and("(d.state = 0 OR d.settled_at <= ?)", at(f.SettledBy))
 	}
 	q.typed(f.Types)
 	q.between("d.id", f.Since, f.Until)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -100,7 +99,7 @@ func (d *DB) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook
 	case violates(err, endpointUIDIndex):
 		return hook.ErrUIDTaken
 	case err != nil:
-		return fmt.Errorf("create endpoint: %w", err)
+		return failed("create endpoint", err)
 	}
 	return nil
 }
@@ -119,7 +118,7 @@ WHERE e.tenant_id = $1 AND e.uid = $2 AND e.deleted_at IS NULL`
 func (d *DB) EndpointByID(ctx context.Context, tenant, id hook.ID) (hook.Endpoint, error) {
 	e, err := scanEndpoint(d.pool.QueryRow(ctx, endpointByID, id, int64(tenant)))
 	if err != nil {
-		return hook.Endpoint{}, fmt.Errorf("read endpoint: %w", orNotFound(err))
+		return hook.Endpoint{}, failed("read endpoint", err)
 	}
 	return e, nil
 }
@@ -128,7 +127,7 @@ func (d *DB) EndpointByID(ctx context.Context, tenant, id hook.ID) (hook.Endpoin
 func (d *DB) EndpointByUID(ctx context.Context, tenant hook.ID, uid string) (hook.Endpoint, error) {
 	e, err := scanEndpoint(d.pool.QueryRow(ctx, endpointByUID, tenant, clean(uid)))
 	if err != nil {
-		return hook.Endpoint{}, fmt.Errorf("read endpoint by uid: %w", orNotFound(err))
+		return hook.Endpoint{}, failed("read endpoint by uid", err)
 	}
 	return e, nil
 }
@@ -154,7 +153,7 @@ func (d *DB) EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, 
 	var rev int64
 	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, configRev, tenant).Scan(&rev); err != nil {
-			return orNotFound(err)
+			return err
 		}
 		rows, err := tx.Query(ctx, endpointsOf, tenant)
 		if err != nil {
@@ -164,7 +163,7 @@ func (d *DB) EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, 
 		return err
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("read endpoints of tenant: %w", err)
+		return nil, 0, failed("read endpoints of tenant", err)
 	}
 	return all, rev, nil
 }
@@ -195,7 +194,7 @@ func (d *DB) UpdateEndpoint(ctx context.Context, e hook.Endpoint, a hook.Audit) 
 	case violates(err, endpointUIDIndex):
 		return hook.Endpoint{}, hook.ErrUIDTaken
 	case err != nil:
-		return hook.Endpoint{}, fmt.Errorf("update endpoint: %w", err)
+		return hook.Endpoint{}, failed("update endpoint", err)
 	}
 	return updated, nil
 }
@@ -206,13 +205,16 @@ const (
 	markDeleted = `UPDATE endpoints SET deleted_at = $2, updated_at = $2, rev = rev + 1 WHERE id = $1 AND deleted_at IS NULL`
 
 	// cancelChunk ends pending deliveries in the order in which settles lock
-	// them. The usage is booked on node 0.
+	// them. The usage is booked on node 0; a replay counts them as failed.
 	cancelChunk = `
 WITH chunk AS (
   SELECT id FROM (SELECT id FROM deliveries WHERE endpoint_id = $1 AND state = 0 ORDER BY due_at, id LIMIT $2) c ORDER BY id),
 ended AS (
   UPDATE deliveries d SET state = 3, reason = $3, settled_at = $4, restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
-  FROM chunk WHERE d.id = chunk.id AND d.state = 0 RETURNING d.tenant_id, d.size),
+  FROM chunk WHERE d.id = chunk.id AND d.state = 0 RETURNING d.tenant_id, d.size, d.replay_id),
+failed AS (
+  UPDATE replays p SET failed = p.failed + e.n
+  FROM (SELECT replay_id, count(*) AS n FROM ended WHERE replay_id IS NOT NULL GROUP BY replay_id ORDER BY replay_id) e WHERE p.id = e.replay_id),
 freed AS (
   INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes)
   SELECT tenant_id, 0, -count(*), -sum(size) FROM ended GROUP BY tenant_id ORDER BY tenant_id
@@ -230,7 +232,7 @@ func (d *DB) DeleteEndpoint(ctx context.Context, tenant, id hook.ID, now time.Ti
 	var owner hook.ID
 	var deleted bool
 	if err := d.pool.QueryRow(ctx, endpointOwner, id, int64(tenant)).Scan(&owner, &deleted); err != nil {
-		return 0, fmt.Errorf("delete endpoint: %w", orNotFound(err))
+		return 0, failed("delete endpoint", err)
 	}
 	if !deleted {
 		err := d.changeConfig(ctx, owner, a, func(tx pgx.Tx) error {
@@ -238,7 +240,7 @@ func (d *DB) DeleteEndpoint(ctx context.Context, tenant, id hook.ID, now time.Ti
 			return err
 		})
 		if err != nil {
-			return 0, fmt.Errorf("delete endpoint: %w", err)
+			return 0, failed("delete endpoint", err)
 		}
 	}
 	return d.cancelPending(ctx, id, now)
@@ -253,7 +255,7 @@ func (d *DB) cancelPending(ctx context.Context, endpoint hook.ID, now time.Time)
 			return tx.QueryRow(ctx, cancelChunk, endpoint, cancelAtOnce, hook.CancelledEndpointDeleted, at(now)).Scan(&found, &ended)
 		})
 		if err != nil {
-			return total, fmt.Errorf("cancel deliveries of deleted endpoint: %w", err)
+			return total, failed("cancel deliveries of deleted endpoint", err)
 		}
 		total += ended
 		if found < cancelAtOnce {

@@ -3,6 +3,8 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -61,10 +63,30 @@ func commitError(err error) error {
 	}
 }
 
-// orNotFound turns the absence of a row into hook.ErrNotFound.
-func orNotFound(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
-		return hook.ErrNotFound
+// failed names what was being done and puts the error into the terms of the
+// store's roles: a row that is not there, a server that cannot be reached.
+func failed(doing string, err error) error {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("%s: %w", doing, hook.ErrNotFound)
+	case unreachable(err) && !errors.Is(err, hook.ErrStoreUnavailable):
+		return fmt.Errorf("%s: %w: %w", doing, hook.ErrStoreUnavailable, err)
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return err
+}
+
+// unreachable reports whether the server is away, stopping, starting or out of
+// connections: the same request may work later.
+func unreachable(err error) bool {
+	if code := codeOf(err); code != "" {
+		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "53")
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.Timeout(err) || pgconn.SafeToRetry(err)
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) 
 	err := d.pool.QueryRow(ctx, eventByID, id, int64(tenant)).
 		Scan(&e.ID, &e.TenantID, &e.Type, (*moment)(&e.CreatedAt), &e.ContentType, &e.Payload)
 	if err != nil {
-		return hook.Event{}, fmt.Errorf("read event: %w", orNotFound(err))
+		return hook.Event{}, failed("read event", err)
 	}
 	return e, nil
 }
@@ -85,7 +84,7 @@ func (d *DB) CountDeliveries(ctx context.Context, tenant, event hook.ID) (store.
 	err := d.pool.QueryRow(ctx, countDeliveries, event, int64(tenant)).
 		Scan(&c.Total, &c.Pending, &c.Delivered, &c.Dead, &c.Cancelled)
 	if err != nil {
-		return store.EventCounts{}, fmt.Errorf("count deliveries: %w", orNotFound(err))
+		return store.EventCounts{}, failed("count deliveries", err)
 	}
 	return c, nil
 }
@@ -97,7 +96,7 @@ SELECT event_id FROM idempotency_keys WHERE tenant_id = $1 AND scope = 0 AND key
 func (d *DB) EventOfKey(ctx context.Context, tenant hook.ID, key string, now time.Time) (hook.ID, error) {
 	var id hook.ID
 	if err := d.pool.QueryRow(ctx, eventOfKey, tenant, clean(key), at(now)).Scan(&id); err != nil {
-		return 0, fmt.Errorf("read event of key: %w", orNotFound(err))
+		return 0, failed("read event of key", err)
 	}
 	return id, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -15,6 +17,7 @@ const (
 	NextDueSQL          = nextDue
 	PendingEndpointsSQL = pendingEndpoints
 	SettleSQL           = settleBatch
+	SettleReplaySQL     = settleReplay
 	AcceptSQL           = acceptFirst
 )
 
@@ -34,11 +37,22 @@ var (
 // ListSQL returns the list query of a filter with its parameters written in,
 // for EXPLAIN.
 func ListSQL(f store.DeliveryFilter) string {
-	q := matching(f, store.Page{Limit: 20}, deliveryFields)
+	return written(matching(f, store.Page{Limit: 20}, deliveryFields))
+}
+
+// WalkSQL is ListSQL for the next deliveries of a replay.
+func WalkSQL(j *hook.ReplayJob) string {
+	return written(matching(store.MatchOf(j), store.Page{Limit: 20, After: j.Cursor, Asc: true}, "d.id, d.endpoint_id"))
+}
+
+func written(q *query) string {
 	for i := len(q.args); i > 0; i-- {
 		text := fmt.Sprint(q.args[i-1])
-		if ids, ok := q.args[i-1].([]hook.ID); ok {
-			text = "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]") + "}'"
+		switch v := q.args[i-1].(type) {
+		case []hook.ID:
+			text = "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") + "}'"
+		case pgtype.Timestamptz:
+			text = v.Time.Format("'2006-01-02T15:04:05Z'")
 		}
 		q.sql = strings.ReplaceAll(q.sql, fmt.Sprintf("$%d", i), text)
 	}

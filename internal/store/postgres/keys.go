@@ -40,7 +40,7 @@ func (d *DB) CreateKey(ctx context.Context, k hook.APIKey, a hook.Audit) error {
 	case isCode(err, codeForeignKey):
 		return fmt.Errorf("create key: tenant: %w", hook.ErrNotFound)
 	case err != nil:
-		return fmt.Errorf("create key: %w", err)
+		return failed("create key", err)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ const keyByHash = `SELECT ` + keyFields + ` FROM api_keys WHERE hash = $1`
 func (d *DB) KeyByHash(ctx context.Context, hash [32]byte) (hook.APIKey, error) {
 	k, err := scanKey(d.pool.QueryRow(ctx, keyByHash, hash[:]))
 	if err != nil {
-		return hook.APIKey{}, fmt.Errorf("read key: %w", orNotFound(err))
+		return hook.APIKey{}, failed("read key", err)
 	}
 	return k, nil
 }
@@ -88,7 +88,7 @@ func (d *DB) RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hook.Au
 		}
 		var usableAdmin bool
 		if err := tx.QueryRow(ctx, keyForRevoking, id, hook.ScopeAdmin, at(now)).Scan(&usableAdmin); err != nil {
-			return orNotFound(err)
+			return err
 		}
 		if usableAdmin {
 			var others int
@@ -103,18 +103,19 @@ func (d *DB) RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hook.Au
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("revoke key: %w", err)
+		return failed("revoke key", err)
 	}
 	return nil
 }
 
-const countKeys = `SELECT count(*) FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`
+const countAdminKeys = `
+SELECT count(*) FROM api_keys WHERE scope = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`
 
-// CountKeys counts keys that are neither revoked nor expired at now.
-func (d *DB) CountKeys(ctx context.Context, now time.Time) (int, error) {
+// CountAdminKeys counts admin keys that are neither revoked nor expired at now.
+func (d *DB) CountAdminKeys(ctx context.Context, now time.Time) (int, error) {
 	var n int
-	if err := d.pool.QueryRow(ctx, countKeys, at(now)).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count keys: %w", err)
+	if err := d.pool.QueryRow(ctx, countAdminKeys, at(now), hook.ScopeAdmin).Scan(&n); err != nil {
+		return 0, failed("count admin keys", err)
 	}
 	return n, nil
 }
@@ -137,7 +138,7 @@ func (d *DB) TouchKeys(ctx context.Context, used map[hook.ID]time.Time) error {
 		times[i] = at(used[id])
 	}
 	if _, err := d.pool.Exec(ctx, touchKeys, ids, times); err != nil {
-		return fmt.Errorf("touch keys: %w", err)
+		return failed("touch keys", err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -94,7 +93,7 @@ func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendin
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read pending endpoints: %w", err)
+		return nil, failed("read pending endpoints", err)
 	}
 	return mine, nil
 }
@@ -137,7 +136,7 @@ func (d *DB) Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Des
 		return eachRow(rows, scanLane, func(l savedLane) { checkpoints[l.endpoint] = &l })
 	})
 	if err := d.pool.SendBatch(ctx, b).Close(); err != nil {
-		return nil, fmt.Errorf("read destinations: %w", err)
+		return nil, failed("read destinations", err)
 	}
 	for i := range all {
 		id := all[i].Endpoint.ID
@@ -172,7 +171,7 @@ const savePolicy = `INSERT INTO policies (hash, name, body, updated_at) VALUES (
 // SavePolicy stores an expanded policy under its hash, once.
 func (d *DB) SavePolicy(ctx context.Context, hash hook.PolicyHash, body []byte, now time.Time) error {
 	if _, err := d.pool.Exec(ctx, savePolicy, hash[:], body, at(now)); err != nil {
-		return fmt.Errorf("save policy: %w", err)
+		return failed("save policy", err)
 	}
 	return nil
 }

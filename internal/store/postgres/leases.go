@@ -24,14 +24,14 @@ const allShards = `SELECT shard, coalesce(owner_id, 0), epoch, ` + free + ` FROM
 func (d *DB) Shards(ctx context.Context, ttl time.Duration) ([]store.ShardLease, error) {
 	rows, err := d.pool.Query(ctx, allShards, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("read shards: %w", err)
+		return nil, failed("read shards", err)
 	}
 	leases, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l store.ShardLease, err error) {
 		err = row.Scan(&l.Shard, &l.Owner, &l.Epoch, &l.Free)
 		return l, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read shards: %w", err)
+		return nil, failed("read shards", err)
 	}
 	return leases, nil
 }
@@ -55,7 +55,7 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		held, err = d.takeShards(ctx, node, shards, mine, ttl)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take shards: %w", err)
+		return nil, failed("take shards", err)
 	}
 	return held, nil
 }
@@ -122,7 +122,7 @@ func (d *DB) endStuckSettles(ctx context.Context, shards []int) error {
 	}
 	rows, err := d.pool.Query(ctx, stuckSettles, takeOverWait, ids)
 	if err != nil {
-		return fmt.Errorf("end stuck settles: %w", err)
+		return failed("end stuck settles", err)
 	}
 	var pid int
 	var ended bool
@@ -130,7 +130,7 @@ func (d *DB) endStuckSettles(ctx context.Context, shards []int) error {
 		d.log.Warn("ended a session that blocked a take-over", "pid", pid, "ended", ended)
 		return nil
 	}); err != nil {
-		return fmt.Errorf("end stuck settles: %w", err)
+		return failed("end stuck settles", err)
 	}
 	return nil
 }
@@ -147,11 +147,11 @@ func (d *DB) RenewShards(ctx context.Context, node hook.ID, held []store.Held, t
 	shards, epochs := heldColumns(held)
 	rows, err := d.renewals.Query(ctx, renewShards, ttl, shards, epochs, node)
 	if err != nil {
-		return nil, fmt.Errorf("renew shards: %w", err)
+		return nil, failed("renew shards", err)
 	}
 	still, err := collectHeld(rows)
 	if err != nil {
-		return nil, fmt.Errorf("renew shards: %w", err)
+		return nil, failed("renew shards", err)
 	}
 	return still, nil
 }
@@ -166,7 +166,7 @@ UPDATE shards s SET owner_id = NULL, expires_at = '-infinity' FROM mine WHERE s.
 func (d *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
 	shards, epochs := heldColumns(held)
 	if _, err := d.renewals.Exec(ctx, releaseShards, shards, epochs, node); err != nil {
-		return fmt.Errorf("release shards: %w", err)
+		return failed("release shards", err)
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ const (
 	lockKeys = 7006
 	// lockMigrate: the node that migrates.
 	lockMigrate = 7007
+	// lockReplays: the replay that starts, so that two never feed one endpoint.
+	lockReplays = 7008
 )
 
 // tenantLock maps a tenant to the second number of its lock. Two tenants with

@@ -72,21 +72,21 @@ WHERE expires_at > clock_timestamp() AND expires_at <= clock_timestamp() + $1::i
 func (d *DB) Heartbeat(ctx context.Context, n hook.Node, ttl time.Duration) ([]hook.Node, error) {
 	tag, err := d.renewals.Exec(ctx, heartbeat, n.ID, at(n.StartedAt), n.Addr, n.Version, n.Draining, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("heartbeat: %w", err)
+		return nil, failed("heartbeat", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return nil, fmt.Errorf("heartbeat of node %q: %w", n.Name, store.ErrSuperseded)
 	}
 	rows, err := d.renewals.Query(ctx, liveNodes, ttl)
 	if err != nil {
-		return nil, fmt.Errorf("read live nodes: %w", err)
+		return nil, failed("read live nodes", err)
 	}
 	live, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n hook.Node, err error) {
 		err = row.Scan(&n.ID, &n.Slot, &n.Name, &n.Addr, &n.Version, &n.Draining, (*moment)(&n.StartedAt))
 		return n, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read live nodes: %w", err)
+		return nil, failed("read live nodes", err)
 	}
 	return live, nil
 }
@@ -98,7 +98,7 @@ const leave = `UPDATE nodes SET expires_at = clock_timestamp() WHERE id = $1 AND
 // Leave marks the node as gone.
 func (d *DB) Leave(ctx context.Context, n hook.Node) error {
 	if _, err := d.renewals.Exec(ctx, leave, n.ID, at(n.StartedAt)); err != nil {
-		return fmt.Errorf("leave: %w", err)
+		return failed("leave", err)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func createPartitions(ctx context.Context, conn *pgx.Conn, days []day) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("create partitions: %w", err)
+		return failed("create partitions", err)
 	}
 	return nil
 }

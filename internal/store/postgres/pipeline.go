@@ -58,7 +58,7 @@ func (p *pipeline) run(ctx context.Context, conn *pgx.Conn) error {
 	for i, c := range p.calls {
 		var err error
 		if statements[i], err = conn.Prepare(ctx, c.sql, c.sql); err != nil { // once per connection
-			return fmt.Errorf("prepare: %w", err)
+			return failed("prepare", err)
 		}
 	}
 	values, binaryFormat := p.values(), []int16{pgx.BinaryFormatCode}

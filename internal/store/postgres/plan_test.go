@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -151,11 +152,15 @@ func TestPlansOfCommits(t *testing.T) {
 				t.Errorf("settle: no %q in the plan:\n%s", want, settle)
 			}
 		}
+		counted := plan(t, conn, postgres.SettleReplaySQL, 49)
+		if !strings.Contains(counted, "using replays_pkey") {
+			t.Errorf("settle of a replay: does not use replays_pkey:\n%s", counted)
+		}
 		accept := plan(t, conn, postgres.AcceptSQL, 24)
 		if n := strings.Count(accept, "hashed SubPlan"); n != 2 {
 			t.Errorf("accept: %d hashed lookups, want 2:\n%s", n, accept)
 		}
-		for name, p := range map[string]string{"settle": settle, "accept": accept} {
+		for name, p := range map[string]string{"settle": settle, "settle of a replay": counted, "accept": accept} {
 			for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join", "Bitmap"} {
 				if strings.Contains(p, bad) {
 					t.Errorf("%s: %s in the plan:\n%s", name, bad, p)
@@ -187,6 +192,17 @@ UPDATE deliveries SET tenant_id = %d, endpoint_id = %d WHERE id %% 10000 = 0; AN
 	} {
 		if pages := pagesOf(t, conn, postgres.ListSQL(f)); pages > 200 {
 			t.Errorf("list by %s touches %d pages", name, pages)
+		}
+	}
+	for name, j := range map[string]hook.ReplayJob{
+		"dead of tenant":   {Filter: hook.ReplayFilter{States: dead}},
+		"all of tenant":    {Filter: hook.ReplayFilter{States: []hook.DeliveryState{hook.Dead, hook.Delivered}}},
+		"dead of endpoint": {EndpointID: e.ID, Filter: hook.ReplayFilter{States: dead}},
+		"named ones":       {Filter: hook.ReplayFilter{States: dead, Deliveries: []hook.ID{5, 6, 7}}},
+	} {
+		j.TenantID, j.CreatedAt, j.Cursor = ten.ID, time.Now(), 3
+		if pages := pagesOf(t, conn, postgres.WalkSQL(&j)); pages > 200 {
+			t.Errorf("replay of %s touches %d pages", name, pages)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error)
 		return s.run(ctx)
 	})
 	if err != nil {
-		return removed, fmt.Errorf("prune: %w", err)
+		return removed, failed("prune", err)
 	}
 	return removed, nil
 }
@@ -50,6 +50,9 @@ type pruning struct {
 func (s *pruning) run(ctx context.Context) error {
 	keys, err := s.expired(ctx)
 	if err != nil {
+		return err
+	}
+	if err := pruneReplays(ctx, s.conn, s.step.Before, s.limit); err != nil {
 		return err
 	}
 	days, err := s.days(ctx)
@@ -82,11 +85,11 @@ DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
 func (s *pruning) expired(ctx context.Context) (more bool, err error) {
 	keys, err := s.conn.Exec(ctx, expiredKeys, at(s.step.Now), s.limit)
 	if err != nil {
-		return false, fmt.Errorf("remove expired keys: %w", err)
+		return false, failed("remove expired keys", err)
 	}
 	secrets, err := s.conn.Exec(ctx, expiredSecrets, at(s.step.Now), s.limit)
 	if err != nil {
-		return false, fmt.Errorf("remove expired secrets: %w", err)
+		return false, failed("remove expired secrets", err)
 	}
 	s.removed.Keys += keys.RowsAffected()
 	return keys.RowsAffected() == int64(s.limit) || secrets.RowsAffected() == int64(s.limit), nil
@@ -103,11 +106,11 @@ WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WH
 func (s *pruning) days(ctx context.Context) ([]day, error) {
 	rows, err := s.conn.Query(ctx, dayTables)
 	if err != nil {
-		return nil, fmt.Errorf("list partitions: %w", err)
+		return nil, failed("list partitions", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("list partitions: %w", err)
+		return nil, failed("list partitions", err)
 	}
 	var days []day
 	for _, name := range names {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,7 +68,7 @@ func (d *DB) RotateSecret(ctx context.Context, s hook.Secret, previousExpire, no
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("rotate secret: %w", err)
+		return failed("rotate secret", err)
 	}
 	return nil
 }

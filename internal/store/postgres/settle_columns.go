@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -124,14 +123,14 @@ func encodeDocuments(settles []*store.Settle) ([]settleDocuments, error) {
 		var err error
 		if tally := s.Delivery.Progress.Limited; len(tally) > 0 { // nearly never
 			if all[i].limited, err = json.Marshal(tally); err != nil {
-				return nil, fmt.Errorf("encode tally: %w", err)
+				return nil, failed("encode tally", err)
 			}
 		}
 		if s.Attempt == nil {
 			continue
 		}
 		if all[i].detail, err = json.Marshal(&s.Attempt.Detail); err != nil {
-			return nil, fmt.Errorf("encode attempt detail: %w", err)
+			return nil, failed("encode attempt detail", err)
 		}
 	}
 	return all, nil

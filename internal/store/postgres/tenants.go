@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,7 +45,7 @@ func (d *DB) CreateTenant(ctx context.Context, t hook.Tenant, a hook.Audit) erro
 	case violates(err, tenantUIDIndex):
 		return hook.ErrUIDTaken
 	case err != nil:
-		return fmt.Errorf("create tenant: %w", err)
+		return failed("create tenant", err)
 	}
 	return nil
 }
@@ -60,7 +59,7 @@ const (
 func (d *DB) TenantByID(ctx context.Context, id hook.ID) (hook.Tenant, error) {
 	t, err := scanTenant(d.pool.QueryRow(ctx, tenantByID, id))
 	if err != nil {
-		return hook.Tenant{}, fmt.Errorf("read tenant: %w", orNotFound(err))
+		return hook.Tenant{}, failed("read tenant", err)
 	}
 	return t, nil
 }
@@ -69,7 +68,7 @@ func (d *DB) TenantByID(ctx context.Context, id hook.ID) (hook.Tenant, error) {
 func (d *DB) TenantByUID(ctx context.Context, uid string) (hook.Tenant, error) {
 	t, err := scanTenant(d.pool.QueryRow(ctx, tenantByUID, clean(uid)))
 	if err != nil {
-		return hook.Tenant{}, fmt.Errorf("read tenant by uid: %w", orNotFound(err))
+		return hook.Tenant{}, failed("read tenant by uid", err)
 	}
 	return t, nil
 }
@@ -116,7 +115,7 @@ func (d *DB) UpdateTenant(ctx context.Context, t hook.Tenant, a hook.Audit) (hoo
 	case violates(err, tenantUIDIndex):
 		return hook.Tenant{}, hook.ErrUIDTaken
 	case err != nil:
-		return hook.Tenant{}, fmt.Errorf("update tenant: %w", err)
+		return hook.Tenant{}, failed("update tenant", err)
 	}
 	return updated, nil
 }
@@ -157,6 +156,7 @@ var tenantRemains = []string{
 	`DELETE FROM endpoints WHERE tenant_id = $1`,
 	`DELETE FROM api_keys WHERE tenant_id = $1`,
 	`DELETE FROM tenant_usage WHERE tenant_id = $1`,
+	`DELETE FROM replays WHERE tenant_id = $1`,
 }
 
 // DeleteTenant removes a tenant that is empty.
@@ -184,7 +184,7 @@ func (d *DB) DeleteTenant(ctx context.Context, id hook.ID, a hook.Audit) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("delete tenant: %w", err)
+		return failed("delete tenant", err)
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ const configRev = `SELECT config_rev FROM tenants WHERE id = $1`
 func (d *DB) ConfigRev(ctx context.Context, tenant hook.ID) (int64, error) {
 	var rev int64
 	if err := d.pool.QueryRow(ctx, configRev, tenant).Scan(&rev); err != nil {
-		return 0, fmt.Errorf("read configuration version: %w", orNotFound(err))
+		return 0, failed("read configuration version", err)
 	}
 	return rev, nil
 }
@@ -206,7 +206,7 @@ const usage = `SELECT tenant_id, sum(pending)::bigint, sum(bytes)::bigint FROM t
 func (d *DB) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
 	rows, err := d.pool.Query(ctx, usage)
 	if err != nil {
-		return nil, fmt.Errorf("read usage: %w", err)
+		return nil, failed("read usage", err)
 	}
 	all := map[hook.ID]store.Usage{}
 	var id hook.ID
@@ -215,7 +215,7 @@ func (d *DB) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
 		all[id] = u
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("read usage: %w", err)
+		return nil, failed("read usage", err)
 	}
 	return all, nil
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ func clean(s string) string {
 func document(v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("encode document: %w", err)
+		return nil, failed("encode document", err)
 	}
 	return text, nil
 }

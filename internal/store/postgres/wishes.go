@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,9 +26,12 @@ func bookUsage(ctx context.Context, tx pgx.Tx, d *hook.Delivery, deliveries int)
 const (
 	endpointAlive = `SELECT EXISTS (SELECT FROM endpoints WHERE id = $1 AND deleted_at IS NULL)`
 
-	// retryDelivery keeps settled_at: it comes back with the old state.
+	// retryDelivery keeps settled_at: it comes back with the old state. A
+	// delivery that has ended leaves its replay, which has counted that end and
+	// must not count another one.
 	retryDelivery = `
-UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = coalesce(reason, 0), state = 0, due_at = $2, reason = NULL
+UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = coalesce(reason, 0), state = 0, due_at = $2, reason = NULL,
+  replay_id = CASE state WHEN 0 THEN replay_id END
 WHERE id = $1`
 )
 
@@ -70,7 +72,11 @@ func (d *DB) CancelDelivery(ctx context.Context, tenant, id hook.ID, now time.Ti
 		if _, err := tx.Exec(ctx, cancelDelivery, id, hook.CancelledByUser, at(now)); err != nil {
 			return err
 		}
-		return bookUsage(ctx, tx, &row.Delivery, -1)
+		if err := bookUsage(ctx, tx, &row.Delivery, -1); err != nil || row.ReplayID == 0 {
+			return err
+		}
+		_, err := tx.Exec(ctx, failReplayed, row.ReplayID, 1)
+		return err
 	})
 }
 
@@ -87,7 +93,7 @@ func (d *DB) wish(ctx context.Context, tenant, id hook.ID, a hook.Audit, fn func
 			return err
 		}
 		if row, err = scanDeliveryRow(tx.QueryRow(ctx, lockDelivery, id, int64(tenant))); err != nil {
-			return orNotFound(err)
+			return err
 		}
 		if err := fn(tx, &row); err != nil {
 			return err
@@ -96,7 +102,7 @@ func (d *DB) wish(ctx context.Context, tenant, id hook.ID, a hook.Audit, fn func
 		return err
 	})
 	if err != nil {
-		return store.DeliveryRow{}, fmt.Errorf("change delivery: %w", err)
+		return store.DeliveryRow{}, failed("change delivery", err)
 	}
 	return row, nil
 }

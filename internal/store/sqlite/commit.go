@@ -29,11 +29,13 @@ type commit struct {
 	shards *shardTable
 	revs   map[hook.ID]int64 // ConfigRev of the tenants met so far, 0: no such tenant
 	usage  map[hook.ID]store.Usage
-	row    [6]driver.Value // of lookups
+	// replays is what the settles mean to replays; nil when to none.
+	replays map[hook.ID]store.ReplayTally
+	row     [6]driver.Value // of lookups
 }
 
 func (c *commit) run() error {
-	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeLanes, c.writeUsage} {
+	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeReplays, c.writeLanes, c.writeUsage} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -7,13 +7,14 @@ import (
 
 const (
 	// settlePending is the settle of nearly every attempt: the row is pending
-	// and has as many attempts as the sender knew of.
+	// and has as many attempts as the sender knew of. A result of an earlier run
+	// comes too late: the delivery was cancelled and replayed meanwhile.
 	settlePending = `
-UPDATE deliveries SET state = ?, due_at = ?, attempts = ?, run = ?, run_due_at = ?, charged = ?, failures = ?, fails = ?,
+UPDATE deliveries SET state = ?, due_at = ?, attempts = ?, run_due_at = ?, charged = ?, failures = ?, fails = ?,
   throttles = ?, prev_delay_ms = ?, limited = ?, replay_id = ?, reason = ?, last_attempt_id = ?, last_class = ?, last_reason = ?,
   last_status = ?, last_latency_us = ?, last_at = ?, settled_at = ?, first_delivered_at = coalesce(first_delivered_at, ?),
   restore_state = ?, restore_due_at = ?, restore_reason = ?
-WHERE id = ? AND state = 0 AND attempts = ?`
+WHERE id = ? AND state = 0 AND attempts = ? AND run = ?`
 
 	// settleEnded records an attempt whose delivery ended while it was under
 	// way: what the delivery is stays, what happened is kept.
@@ -25,7 +26,7 @@ WHERE id = ? AND state <> 0 AND attempts = ?`
 	// endPending ends a delivery without an attempt.
 	endPending = `
 UPDATE deliveries SET state = ?, due_at = ?, reason = ?, settled_at = ?, restore_state = ?, restore_due_at = ?, restore_reason = ?
-WHERE id = ? AND state = 0 AND attempts = ?`
+WHERE id = ? AND state = 0 AND attempts = ? AND run = ?`
 
 	// findSettled reads what a settle that did not match is compared with.
 	findSettled = `
@@ -83,17 +84,18 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 		return err
 	}
 	if changed == 1 {
-		if s.Delivery.State != hook.Pending {
+		ended := s.Delivery.State != hook.Pending
+		if ended {
 			c.count(s.Delivery.TenantID, -1, -int64(s.Delivery.Size))
 		}
-		c.attemptWritten(s)
+		c.attemptWritten(s, ended)
 		return nil
 	}
 	if changed, err = c.settleEnded(s); err != nil {
 		return err
 	}
 	if changed == 1 {
-		c.attemptWritten(s)
+		c.attemptWritten(s, false)
 		return nil
 	}
 	s.Outcome = store.SettleGone
@@ -107,8 +109,11 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 	return err
 }
 
-func (c *commit) attemptWritten(s *store.Settle) {
+// attemptWritten notes an attempt that counts; ended tells that it ended its
+// delivery.
+func (c *commit) attemptWritten(s *store.Settle, ended bool) {
 	s.Outcome = store.SettleWritten
+	c.replayed(s, ended)
 	c.addAttempt(s.Attempt)
 }
 
@@ -120,11 +125,11 @@ func (c *commit) settlePending(s *store.Settle) (int64, error) {
 	}
 	state, due, reason := restoreColumns(d.Restore)
 	return c.exec(c.settle.pending.bind(
-		int64(d.State), d.DueAt.UnixMicro(), int64(s.Prev+1), int64(p.Run), p.RunDueAt.UnixMicro(), int64(p.Charged),
+		int64(d.State), d.DueAt.UnixMicro(), int64(s.Prev+1), p.RunDueAt.UnixMicro(), int64(p.Charged),
 		int64(p.Failures), int64(p.Fails), int64(p.Throttles), p.PrevDelay.Milliseconds(), limited, orNull(d.ReplayID),
 		orNull(d.Reason), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
 		last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt),
-		state, due, reason, int64(d.ID), int64(s.Prev)))
+		state, due, reason, int64(d.ID), int64(s.Prev), int64(p.Run)))
 }
 
 func (c *commit) settleEnded(s *store.Settle) (int64, error) {
@@ -140,14 +145,17 @@ func (c *commit) settleEnd(s *store.Settle) error {
 	d := &s.Delivery
 	state, due, reason := restoreColumns(d.Restore)
 	changed, err := c.exec(c.settle.end.bind(
-		int64(d.State), d.DueAt.UnixMicro(), orNull(d.Reason), stamp(d.SettledAt), state, due, reason, int64(d.ID), int64(s.Prev)))
+		int64(d.State), d.DueAt.UnixMicro(), orNull(d.Reason), stamp(d.SettledAt), state, due, reason, int64(d.ID), int64(s.Prev),
+		int64(d.Progress.Run)))
 	if err != nil {
 		return err
 	}
 	if changed == 1 {
-		if d.State != hook.Pending {
+		ended := d.State != hook.Pending
+		if ended {
 			c.count(d.TenantID, -1, -int64(d.Size))
 		}
+		c.replayed(s, ended)
 		s.Outcome = store.SettleWritten
 		return nil
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -72,6 +73,16 @@ func deliveryFilter(df store.DeliveryFilter) *filter {
 	}
 	if len(df.Reasons) > 0 {
 		f.and("d.reason IN (SELECT value FROM json_each(?))", idList(df.Reasons))
+	}
+	if len(df.IDs) > 0 {
+		f.and("d.id IN (SELECT value FROM json_each(?))", idList(df.IDs))
+	}
+	switch {
+	case df.SettledBy.IsZero():
+	case len(df.States) > 0 && !slices.Contains(df.States, hook.Pending):
+		f.and("d.settled_at <= ?", df.SettledBy.UnixMicro())
+	default:
+		f.and("(d.state = 0 OR d.settled_at <= ?)", df.SettledBy.UnixMicro())
 	}
 	f.types("e.type", df.Types)
 	f.window("d.id", df.Since, df.Until)

@@ -77,7 +77,8 @@ func (o *object) phases(p hook.Phases) {
 	}{{"dns_ns", p.DNS}, {"connect_ns", p.Connect}, {"tls_ns", p.TLS}, {"first_byte_ns", p.FirstByte}} {
 		inner.number(phase.name, int64(phase.Duration))
 	}
-	o.dst = append(inner.dst, '}')
+	inner.dst = append(inner.dst, '}')
+	o.dst = inner.dst
 }
 
 func (o *object) headers(name string, headers map[string][]string) {
@@ -97,7 +98,8 @@ func (o *object) headers(name string, headers map[string][]string) {
 		}
 		inner.dst = append(inner.dst, ']')
 	}
-	o.dst = append(inner.dst, '}')
+	inner.dst = append(inner.dst, '}')
+	o.dst = inner.dst
 }
 
 // appendText appends a JSON string. Plain ASCII needs no escaping; anything

@@ -160,7 +160,7 @@ const (
 	cancelSome = `
 UPDATE deliveries SET state = 3, reason = ?2, settled_at = ?3, restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
 WHERE id IN (SELECT id FROM deliveries WHERE endpoint_id = ?1 AND state = 0 ORDER BY due_at LIMIT ?4)
-RETURNING size`
+RETURNING size, replay_id`
 
 	// cancelChunk bounds how long accepts wait behind the end of an endpoint.
 	cancelChunk = 1000
@@ -200,16 +200,22 @@ func (db *DB) DeleteEndpoint(ctx context.Context, tenant, id hook.ID, now time.T
 // cancelSome cancels one chunk of an endpoint's backlog.
 func (db *DB) cancelSome(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (n int64, err error) {
 	err = db.update(ctx, "cancel deliveries", func(t tx) error {
-		sizes, err := search(t.ctx, t.conn, func(r scannable, size *int64) error { return r.Scan(size) },
+		ended, err := search(t.ctx, t.conn, func(r scannable, d *hook.Delivery) error { return r.Scan(&d.Size, number(&d.ReplayID)) },
 			cancelSome, endpoint, hook.CancelledEndpointDeleted, now.UnixMicro(), cancelChunk)
-		if err != nil || len(sizes) == 0 {
+		if err != nil || len(ended) == 0 {
 			return err
 		}
-		bytes := int64(0)
-		for _, s := range sizes {
-			bytes += s
+		bytes, replays := int64(0), map[hook.ID]int64{}
+		for _, d := range ended {
+			bytes += int64(d.Size)
+			replays[d.ReplayID]++
 		}
-		n = int64(len(sizes))
+		for replay, failed := range replays {
+			if err := t.failReplayed(replay, failed); err != nil {
+				return err
+			}
+		}
+		n = int64(len(ended))
 		return t.addUsage(tenant, -n, -bytes)
 	})
 	return n, err

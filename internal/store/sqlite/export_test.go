@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -27,6 +28,13 @@ func ListQuery(df store.DeliveryFilter, p store.Page) (query string, args []any)
 	f := deliveryFilter(df)
 	f.page("d.id", p)
 	return deliveryRows + f.text(), f.args
+}
+
+// WalkQuery returns the query of the next deliveries of a replay.
+func WalkQuery(j *hook.ReplayJob) (query string, args []any) {
+	f := deliveryFilter(store.MatchOf(j))
+	f.page("d.id", store.Page{Limit: 50, After: j.Cursor, Asc: true})
+	return candidates + f.text(), f.args
 }
 
 // LimitPages lets the file grow to at most n pages, or without bound for 0.

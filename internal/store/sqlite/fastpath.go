@@ -24,6 +24,7 @@ type fastPath struct {
 	settle                        settleStatements
 	saveLane                      single
 	addUsage                      single
+	addTally                      single
 }
 
 func newFastPath() fastPath {
@@ -35,6 +36,7 @@ func newFastPath() fastPath {
 		settle:     newSettleStatements(),
 		saveLane:   single{query: saveLane},
 		addUsage:   single{query: addUsage},
+		addTally:   single{query: addTally},
 	}
 }
 

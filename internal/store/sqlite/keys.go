@@ -85,13 +85,13 @@ func (db *DB) RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hook.A
 	})
 }
 
-const countKeys = `
-SELECT count(*) FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1)`
+const countAdminKeys = `
+SELECT count(*) FROM api_keys WHERE scope = ?2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1)`
 
-// CountKeys implements store.Keys.
-func (db *DB) CountKeys(ctx context.Context, now time.Time) (n int, err error) {
-	err = db.row(ctx, countKeys, now.UnixMicro()).Scan(&n)
-	return n, db.readErr("count keys", err)
+// CountAdminKeys implements store.Keys.
+func (db *DB) CountAdminKeys(ctx context.Context, now time.Time) (n int, err error) {
+	err = db.row(ctx, countAdminKeys, now.UnixMicro(), hook.ScopeAdmin).Scan(&n)
+	return n, db.readErr("count admin keys", err)
 }
 
 const touchKey = `UPDATE api_keys SET last_used_at = ?2 WHERE id = ?1`

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -41,6 +42,11 @@ func TestPlans(t *testing.T) {
 		text, args := list(f)
 		return query{text, args, index}
 	}
+	walk := func(index string, j hook.ReplayJob) query {
+		j.TenantID, j.Cursor, j.CreatedAt = 1, 5, time.Now()
+		text, args := sqlite.WalkQuery(&j)
+		return query{text, args, index}
+	}
 	for name, q := range map[string]query{
 		"read ahead":        {sqlite.ReadAheadQuery, []any{1, 2500, 256}, "deliveries_due (endpoint_id=? AND due_at<?)"},
 		"newest due":        {sqlite.NewestDueQuery, []any{1, 2500, 64}, "deliveries_due (endpoint_id=? AND due_at<?)"},
@@ -52,8 +58,16 @@ func TestPlans(t *testing.T) {
 			store.DeliveryFilter{Endpoints: []hook.ID{1}, States: dead}),
 		"dead of tenant":  made("deliveries_dead_tenant (tenant_id=? AND rowid<?)", store.DeliveryFilter{Tenant: 1, States: dead}),
 		"event's targets": made("deliveries_event (event_id=?", store.DeliveryFilter{Event: 1}),
+		"replay of dead of endpoint": walk("deliveries_dead (endpoint_id=? AND rowid>? AND rowid<?)",
+			hook.ReplayJob{EndpointID: 1, Filter: hook.ReplayFilter{States: dead}}),
+		"replay of endpoint": walk("deliveries_log (endpoint_id=? AND rowid>? AND rowid<?)",
+			hook.ReplayJob{EndpointID: 1, Filter: hook.ReplayFilter{States: []hook.DeliveryState{hook.Dead, hook.Delivered}}}),
+		"replay of dead of tenant": walk("deliveries_dead_tenant (tenant_id=? AND rowid>? AND rowid<?)",
+			hook.ReplayJob{Filter: hook.ReplayFilter{States: dead, Types: []string{"a.*"}}}),
+		"replay of tenant": walk("d USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+			hook.ReplayJob{Filter: hook.ReplayFilter{States: []hook.DeliveryState{hook.Delivered}}}),
 	} {
-		rows, err := conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q.text, q.args...)
+		rows, err := conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q.text, q.args...) //nolint:sqlclosecheck // closed below, in the loop
 		check(t, err)
 		var plan []string
 		for rows.Next() {

@@ -48,6 +48,9 @@ func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error
 				return err
 			}
 		}
+		if err := t.pruneReplays(p.Before, p.Limit); err != nil {
+			return err
+		}
 		if out.Keys, err = t.exec(deleteExpiredKeys, p.Now.UnixMicro(), p.Limit); err != nil {
 			return err
 		}

@@ -118,6 +118,7 @@ SELECT EXISTS (SELECT 1 FROM tenants WHERE id = ?1),
 	deleteTenantEndpoints = `DELETE FROM endpoints WHERE tenant_id = ?1`
 	deleteTenantKeys      = `DELETE FROM api_keys WHERE tenant_id = ?1`
 	deleteTenantUsage     = `DELETE FROM tenant_usage WHERE tenant_id = ?1`
+	deleteTenantReplays   = `DELETE FROM replays WHERE tenant_id = ?1`
 	deleteTenant          = `DELETE FROM tenants WHERE id = ?1`
 )
 
@@ -136,7 +137,7 @@ func (db *DB) DeleteTenant(ctx context.Context, id hook.ID, a hook.Audit) error 
 			return hook.ErrTenantNotEmpty
 		}
 		for _, stmt := range []string{
-			deleteTenantSecrets, deleteTenantLanes, deleteTenantEndpoints, deleteTenantKeys, deleteTenantUsage, deleteTenant,
+			deleteTenantSecrets, deleteTenantLanes, deleteTenantEndpoints, deleteTenantKeys, deleteTenantUsage, deleteTenantReplays, deleteTenant,
 		} {
 			if _, err := t.exec(stmt, id); err != nil {
 				return err

@@ -152,7 +152,7 @@ func fixed(dst []byte) sql.Scanner {
 }
 
 // idList is a list of numbers as one parameter, for json_each.
-func idList[T hook.ID | int | hook.DeliveryState | hook.EndReason](ids []T) string {
+func idList[T hook.ID | int | hook.DeliveryState | hook.EndReason | hook.ReplayState](ids []T) string {
 	list := make([]int64, len(ids)) // a slice of uint8 would become base64
 	for i, id := range ids {
 		list[i] = int64(id)

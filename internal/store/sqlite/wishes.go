@@ -12,9 +12,11 @@ const (
 	endpointLives = `SELECT EXISTS (SELECT 1 FROM endpoints WHERE id = ?1 AND deleted_at IS NULL)`
 
 	// wishRetry keeps settled_at: when the manual send fails, the delivery is
-	// again exactly what it was.
+	// again exactly what it was. A delivery that has ended leaves its replay,
+	// which has counted that end and must not count another one.
 	wishRetry = `
-UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = reason, state = 0, due_at = ?2, reason = NULL
+UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = reason, state = 0, due_at = ?2, reason = NULL,
+  replay_id = CASE state WHEN 0 THEN replay_id END
 WHERE id = ?1`
 )
 
@@ -69,6 +71,9 @@ func (db *DB) CancelDelivery(ctx context.Context, tenant, id hook.ID, now time.T
 			return err
 		}
 		if err := t.addUsage(row.TenantID, -1, -int64(row.Size)); err != nil {
+			return err
+		}
+		if err := t.failReplayed(row.ReplayID, 1); err != nil {
 			return err
 		}
 		if row, err = t.delivery(tenant, id); err != nil {

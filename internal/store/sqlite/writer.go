@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 )
 
 // writer is the one connection that writes. Whoever has its turn may use it;
@@ -21,6 +22,9 @@ type writer struct {
 }
 
 func openWriter(ctx context.Context, path string) (*writer, error) {
+	if err := makePrivate(path); err != nil {
+		return nil, err
+	}
 	pool, err := openPool(path, 1, writerSettings)
 	if err != nil {
 		return nil, err
@@ -34,6 +38,16 @@ func openWriter(ctx context.Context, path string) (*writer, error) {
 	}
 	w.turn <- struct{}{}
 	return w, nil
+}
+
+// makePrivate creates the file so that only its owner can read it. SQLite gives
+// the files it makes beside it the same rights.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("create file: %w", err)
+	}
+	return f.Close()
 }
 
 // acquire waits for the turn.

@@ -23,6 +23,9 @@ func auditAtomic(w *world) {
 	w.check(w.db.WriteAudit(w.ctx(), taken), "WriteAudit")
 	before := w.configRev(ten.ID)
 
+	replay := w.replay(ten, hook.ReplayFilter{States: endedStates})
+	newReplay := replay
+	newReplay.ID = w.id()
 	newTenant, newEndpoint, newKey := ten, w.newEndpoint(ten), w.newKey(hook.ScopeAdmin, 0)
 	newTenant.ID, newTenant.UID = w.id(), "other"
 	changed := e
@@ -39,6 +42,9 @@ func auditAtomic(w *world) {
 		"RevokeKey":      func() error { return w.db.RevokeKey(w.ctx(), k.ID, w.now, taken) },
 		"RetryDelivery":  func() error { _, err := w.db.RetryDelivery(w.ctx(), ten.ID, d.ID, w.now, taken); return err },
 		"CancelDelivery": func() error { _, err := w.db.CancelDelivery(w.ctx(), ten.ID, d.ID, w.now, taken); return err },
+		"CreateReplay":   func() error { return w.db.CreateReplay(w.ctx(), newReplay, taken) },
+		"UpdateReplay":   func() error { _, err := w.db.UpdateReplay(w.ctx(), replay, &taken); return err },
+		"StartReplay":    func() error { _, err := w.db.StartReplay(w.ctx(), replay.ID, w.now, taken); return err },
 	} {
 		if change() == nil {
 			w.t.Errorf("%s without its record succeeded", name)
@@ -60,6 +66,9 @@ func auditAtomic(w *world) {
 	w.check(err, "KeyByHash")
 	w.same(read, k, "key")
 	w.same(w.delivery(d.ID), d, "delivery")
+	_, err = w.db.ReplayByID(w.ctx(), ten.ID, newReplay.ID)
+	w.wantErr(err, hook.ErrNotFound, "ReplayByID")
+	w.same(w.job(replay.ID), replay, "replay")
 	w.wantUsage(ten.ID, 1, 7, "after changes that did not happen")
 }
 

@@ -98,12 +98,13 @@ func keyRevoke(w *world) {
 
 func keyCount(w *world) {
 	w.key(hook.ScopeAdmin, 0, time.Time{})
-	w.key(hook.ScopeAdminRead, 0, w.now.Add(time.Microsecond))
-	w.key(hook.ScopeAdminRead, 0, w.now)
-	w.check(w.revoke(w.key(hook.ScopeAdminRead, 0, time.Time{}).ID), "RevokeKey")
-	n, err := w.db.CountKeys(w.ctx(), w.now)
-	w.check(err, "CountKeys")
-	w.same(n, 2, "usable keys")
+	w.key(hook.ScopeAdmin, 0, w.now.Add(time.Microsecond))
+	w.key(hook.ScopeAdmin, 0, w.now)
+	w.key(hook.ScopeAdminRead, 0, time.Time{})
+	w.check(w.revoke(w.key(hook.ScopeAdmin, 0, time.Time{}).ID), "RevokeKey")
+	n, err := w.db.CountAdminKeys(w.ctx(), w.now)
+	w.check(err, "CountAdminKeys")
+	w.same(n, 2, "usable admin keys")
 }
 
 func keyTouch(w *world) {

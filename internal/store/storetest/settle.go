@@ -28,7 +28,7 @@ func settleRoundTrip(w *world) {
 	w.pass(time.Minute)
 	s := w.retry(d, 42*time.Second)
 	p := &s.Delivery.Progress
-	p.Run, p.RunDueAt, p.Charged, p.Failures, p.Fails, p.Throttles = 3, w.now.Add(-time.Hour), 4, 5, 6, 7
+	p.RunDueAt, p.Charged, p.Failures, p.Fails, p.Throttles = w.now.Add(-time.Hour), 4, 5, 6, 7
 	p.PrevDelay = 1234 * time.Millisecond
 	p.Limited = hook.Tally{hook.TLSCertificate: 2, hook.DNSNXDomain: 1}
 	s.Delivery.ReplayID = w.id()

@@ -1,0 +1,189 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+type replayCreate struct {
+	TenantPath
+	Body struct {
+		Endpoint          string   `json:"endpoint,omitempty" maxLength:"64" doc:"ep_… or uid; absent: all endpoints of the tenant."`
+		Statuses          []string `json:"statuses,omitempty" maxItems:"3" doc:"dead, delivered, cancelled; absent: dead, or all three with delivery_ids."`
+		Reasons           []string `json:"reasons,omitempty" maxItems:"20" doc:"Why they are dead or cancelled."`
+		Types             []string `json:"types,omitempty" maxItems:"100" doc:"order.paid or order.*"`
+		Since             string   `json:"since,omitempty" maxLength:"64" doc:"RFC 3339 time, or a duration meaning that long ago; inclusive."`
+		Until             string   `json:"until,omitempty" maxLength:"64" doc:"As since; exclusive."`
+		DeliveryIDs       []string `json:"delivery_ids,omitempty" maxItems:"1000" doc:"These and no others."`
+		All               bool     `json:"all,omitempty" doc:"Needed to replay all dead letters without any filter."`
+		PerMinute         int      `json:"per_minute,omitempty" minimum:"1" maximum:"100000" doc:"Pace at the start; absent: by policy."`
+		MaxMultiple       float64  `json:"max_multiple,omitempty" minimum:"1" maximum:"1000" doc:"How many times that it may grow to; absent: by policy."`
+		PauseErrorPercent float64  `json:"pause_error_percent,omitempty" minimum:"1" maximum:"100" doc:"Share of errors above which it pauses itself; absent: by policy."`
+		DryRun            bool     `json:"dry_run,omitempty" doc:"Only say what would be replayed and how long it would take."`
+	}
+}
+
+// replayDraft is a replay that is not stored yet, with what it is about.
+type replayDraft struct {
+	job    hook.ReplayJob
+	counts map[hook.ID]int64 // deliveries by endpoint
+}
+
+// replayDraft checks a request and counts what it is about.
+func (a *API) replayDraft(ctx context.Context, c *call, t hook.Tenant, in *replayCreate) (*replayDraft, error) {
+	f, err := a.replayFilter(ctx, c, in)
+	if err != nil {
+		return nil, err
+	}
+	d := &replayDraft{job: hook.ReplayJob{
+		ID: a.cfg.IDs.Next(c.now), TenantID: t.ID, EndpointID: f.Endpoint, Filter: f, State: hook.ReplayQueued,
+		Upto: store.ReplayUpto(c.now), CreatedBy: keyText(c.key), CreatedAt: c.now, UpdatedAt: c.now, Version: 1,
+	}}
+	if d.counts, err = a.cfg.Store.CountByEndpoint(ctx, store.MatchOf(&d.job), maxCount); err != nil {
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	}
+	d.setTotal()
+	pace, err := a.replayPace(ctx, t, d.job.EndpointID)
+	if err != nil {
+		return nil, err
+	}
+	d.setPace(pace, in)
+	return d, nil
+}
+
+// setTotal sums up. When all of it belongs to one endpoint the replay does too:
+// then it need not wait for those of others.
+func (d *replayDraft) setTotal() {
+	j := &d.job
+	for endpoint, n := range d.counts {
+		j.Total += n
+		if len(d.counts) == 1 {
+			j.EndpointID = endpoint
+		}
+	}
+	if j.Total >= maxCount {
+		j.Total, j.EndpointID = -1, j.Filter.Endpoint
+	}
+}
+
+func (d *replayDraft) setPace(p policy.Replay, in *replayCreate) {
+	j := &d.job
+	j.PerMinute, j.Ramp, j.MaxMultiple, j.PauseErrorPercent = p.PerMinute, p.Ramp, float64(p.MaxMultiple), p.PauseErrorPercent
+	if in.Body.PerMinute != 0 {
+		j.PerMinute = in.Body.PerMinute
+	}
+	if in.Body.MaxMultiple != 0 {
+		j.MaxMultiple = in.Body.MaxMultiple
+	}
+	if in.Body.PauseErrorPercent != 0 {
+		j.PauseErrorPercent = in.Body.PauseErrorPercent
+	}
+	j.CurrentPerMinute = j.PerMinute
+}
+
+// replayPace returns the pace by policy. A replay of a disabled endpoint is
+// refused; a deleted one has none and is skipped later.
+func (a *API) replayPace(ctx context.Context, t hook.Tenant, endpoint hook.ID) (policy.Replay, error) {
+	var level []byte
+	if endpoint != 0 {
+		dests, err := a.cfg.Store.Destinations(ctx, []hook.ID{endpoint})
+		if err != nil {
+			return policy.Replay{}, fmt.Errorf("read endpoint: %w", err)
+		}
+		for _, d := range dests {
+			if d.Endpoint.State == hook.Disabled {
+				return policy.Replay{}, errEndpointDisabled()
+			}
+			level = d.Endpoint.Policy
+		}
+	}
+	r, err := a.resolve(t.Policy, level)
+	if err != nil {
+		return policy.Replay{}, fmt.Errorf("resolve policy: %w", err)
+	}
+	return r.Policy.Replay, nil
+}
+
+func errEndpointDisabled() *Problem {
+	return newProblem(http.StatusConflict, "endpoint_disabled", "the endpoint is disabled; resume it first")
+}
+
+// replayFilter reads the filter; everything that is wrong is told at once.
+func (a *API) replayFilter(ctx context.Context, c *call, in *replayCreate) (hook.ReplayFilter, error) {
+	b, bad := &in.Body, &invalid{}
+	f := hook.ReplayFilter{Types: b.Types, All: b.All}
+	if !b.All && b.Endpoint == "" && b.Since == "" && b.Until == "" &&
+		len(b.Statuses)+len(b.Reasons)+len(b.Types)+len(b.DeliveryIDs) == 0 {
+		bad.addAs("filter_empty", "all", "must be true to replay every dead letter of the tenant")
+		return f, bad
+	}
+	if b.Endpoint != "" {
+		e, err := a.endpoint(ctx, c, b.Endpoint)
+		switch {
+		case errors.Is(err, hook.ErrNotFound):
+			bad.add("endpoint", "unknown", "names an endpoint that does not exist")
+		case err != nil:
+			return f, err
+		}
+		f.Endpoint = e.ID
+	}
+	f.States = replayStates(bad, b.Statuses, len(b.DeliveryIDs) > 0)
+	f.Reasons = parseList(bad, "reasons", b.Reasons, hook.ParseEndReason)
+	f.Deliveries = parseList(bad, "delivery_ids", b.DeliveryIDs, hook.DeliveryPrefix.Parse)
+	slices.Sort(f.Deliveries)
+	f.Deliveries = slices.Compact(f.Deliveries)
+	for i, p := range b.Types {
+		if err := hook.CheckPattern(p); err != nil {
+			bad.addAs("type_invalid", fmt.Sprintf("types[%d]", i), err.Error())
+		}
+	}
+	f.Since, f.Until = bad.moment("since", b.Since, c.now), bad.moment("until", b.Until, c.now)
+	return f, bad.err()
+}
+
+// replayStates reads the statuses that are replayed.
+func replayStates(bad *invalid, names []string, byID bool) []hook.DeliveryState {
+	switch {
+	case len(names) == 0 && byID:
+		return []hook.DeliveryState{hook.Delivered, hook.Dead, hook.Cancelled}
+	case len(names) == 0:
+		return []hook.DeliveryState{hook.Dead}
+	}
+	states := parseList(bad, "statuses", names, hook.ParseDeliveryState)
+	if slices.Contains(states, hook.Pending) {
+		bad.add("statuses", "not_allowed", "must not hold pending: those are delivered anyway")
+	}
+	slices.Sort(states)
+	return slices.Compact(states)
+}
+
+// parseList reads each text and names those that cannot be read.
+func parseList[T any](bad *invalid, path string, texts []string, parse func(string) (T, error)) []T {
+	var out []T
+	for i, s := range texts {
+		v, err := parse(s)
+		if err != nil {
+			bad.add(fmt.Sprintf("%s[%d]", path, i), "invalid", err.Error())
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// moment reads a time of a body.
+func (e *invalid) moment(path, s string, now time.Time) time.Time {
+	t, err := parseMoment(path, s, now)
+	if err != nil {
+		e.add(path, "invalid_format", "must be an RFC 3339 time or a duration such as 24h or 7d")
+	}
+	return t
+}

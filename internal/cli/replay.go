@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// replayFlags are the flags of replay: which deliveries, and how fast.
+type replayFlags struct {
+	status, reason, eventType []string
+	endpoint, since, until    string
+	all                       bool
+	rate, maxRate             int
+	dryRun, detach            bool
+}
+
+func (s *session) replayCommand() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use: "replay [DELIVERY...]", Short: "Deliver dead letters again, at a pace the destination can take",
+		Long: "Deliver dead, delivered or cancelled deliveries again. What matches now is fed a few at a time; the pace doubles\n" +
+			"after every clean minute, and the replay pauses by itself while the destination fails.",
+		Example: `  breakwater replay --endpoint ep_… --dry-run
+  breakwater replay --endpoint ep_… --reason expired --since 24h
+  breakwater replay dlv_… dlv_…`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, id := range args {
+				if !strings.HasPrefix(id, "dlv_") {
+					return unknownCommand(cmd, id)
+				}
+			}
+			return s.replay(cmd.Context(), args, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.endpoint, "endpoint", "", "id or uid of an endpoint (default all of the tenant)")
+	flags.StringSliceVar(&f.status, "status", nil, "dead, delivered or cancelled (default dead)")
+	flags.StringSliceVar(&f.reason, "reason", nil, "why it ended")
+	flags.StringSliceVar(&f.eventType, "type", nil, "event type such as order.paid or 'order.*'")
+	flags.StringVar(&f.since, "since", "", "from this time on, or this long ago (24h)")
+	flags.StringVar(&f.until, "until", "", "before this time, or before this long ago")
+	flags.BoolVar(&f.all, "all", false, "every dead letter of the tenant")
+	flags.IntVar(&f.rate, "rate", 0, "deliveries per minute at the start (default by policy, 100)")
+	flags.IntVar(&f.maxRate, "max-rate", 0, "deliveries per minute that the pace may grow to (default 10 times the start)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only count, and say how long it would take")
+	flags.BoolVar(&f.detach, "detach", false, "do not watch it")
+	cmd.AddCommand(
+		s.replayList(),
+		s.showCommand("show REPLAY", "Show a replay", "T/replays/"),
+		s.replayWatch(),
+		s.replayAction("pause", "Stop feeding; what was fed goes on", "paused"),
+		s.replayAction("resume", "Go on from where it was", "resumed"),
+		s.replayAction("cancel", "End replays; what was not fed stays as it is", "cancelled"),
+	)
+	return cmd
+}
+
+func (s *session) replayAction(verb, short, done string) *cobra.Command {
+	return s.actionCommand(verb+" REPLAY...", short, done, func(id string) request {
+		return request{method: http.MethodPost, path: "T/replays/" + url.PathEscape(id) + "/" + verb, body: struct{}{}}
+	})
+}
+
+// replayRequest is the body of a new replay.
+type replayRequest struct {
+	Endpoint    string   `json:"endpoint,omitempty"`
+	Statuses    []string `json:"statuses,omitempty"`
+	Reasons     []string `json:"reasons,omitempty"`
+	Types       []string `json:"types,omitempty"`
+	Since       string   `json:"since,omitempty"`
+	Until       string   `json:"until,omitempty"`
+	DeliveryIDs []string `json:"delivery_ids,omitempty"`
+	All         bool     `json:"all,omitempty"`
+	PerMinute   int      `json:"per_minute,omitempty"`
+	MaxMultiple float64  `json:"max_multiple,omitempty"`
+	DryRun      bool     `json:"dry_run,omitempty"`
+}
+
+// defaultReplayRate is the server's pace unless a policy says otherwise.
+const defaultReplayRate = 100
+
+func (f *replayFlags) request(ids []string) (replayRequest, error) {
+	r := replayRequest{
+		Endpoint: f.endpoint, Statuses: f.status, Reasons: f.reason, Types: f.eventType, Since: f.since, Until: f.until,
+		DeliveryIDs: ids, All: f.all, PerMinute: f.rate, DryRun: f.dryRun,
+	}
+	switch {
+	case f.rate < 0:
+		return r, usagef("--rate: must be at least 1")
+	case f.maxRate == 0:
+		return r, nil
+	}
+	r.PerMinute = cmp.Or(f.rate, defaultReplayRate) // the multiple must mean something
+	if f.maxRate < r.PerMinute {
+		return r, usagef("--max-rate: must be at least the rate of %d", r.PerMinute)
+	}
+	r.MaxMultiple = float64(f.maxRate) / float64(r.PerMinute)
+	return r, nil
+}
+
+func (s *session) replay(ctx context.Context, ids []string, f *replayFlags) error {
+	body, err := f.request(ids)
+	if err != nil {
+		return err
+	}
+	c, err := s.client()
+	if err != nil {
+		return err
+	}
+	var raw json.RawMessage
+	if err := c.call(ctx, request{method: http.MethodPost, path: "T/replays", body: body}, &raw); err != nil {
+		return err
+	}
+	if f.dryRun {
+		return s.printPreview(raw)
+	}
+	var r replay
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return fmt.Errorf("understand answer: %w", err)
+	}
+	switch {
+	case f.detach && s.json:
+		return s.printJSON(raw)
+	case f.detach && s.quiet:
+		return s.printf("%s\n", r.ID)
+	case f.detach:
+		return s.printf("%s %s, %s\n", r.ID, r.Status, r.size())
+	case !s.json && !s.quiet:
+		s.note("%s %s, %s", r.ID, r.Status, r.size())
+	}
+	return s.watchReplay(ctx, c, r.ID)
+}
+
+// preview is the answer to a dry run.
+type preview struct {
+	Count            int64 `json:"count"`
+	Exact            bool  `json:"exact"`
+	EstimatedSeconds int64 `json:"estimated_seconds"`
+	PerEndpoint      []struct {
+		Endpoint string `json:"endpoint"`
+		Count    int64  `json:"count"`
+		State    string `json:"state"`
+	} `json:"per_endpoint"`
+	Warnings []string `json:"warnings"`
+}
+
+func (s *session) printPreview(raw json.RawMessage) error {
+	if s.json {
+		return s.printJSON(raw)
+	}
+	var p preview
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return fmt.Errorf("understand answer: %w", err)
+	}
+	count := thousands(p.Count)
+	if !p.Exact {
+		count = "at least " + count
+	}
+	if s.quiet {
+		return s.printf("%d\n", p.Count)
+	}
+	if err := s.printf("%s would be replayed in about %s\n", deliveriesText(p.Count, count),
+		spell(time.Duration(p.EstimatedSeconds)*time.Second)); err != nil {
+		return err
+	}
+	for _, e := range p.PerEndpoint {
+		if err := s.printf("  %s %s %s\n", e.Endpoint, thousands(e.Count), e.State); err != nil {
+			return err
+		}
+	}
+	for _, w := range p.Warnings {
+		s.note("warning: %s", w)
+	}
+	return nil
+}
+
+func deliveriesText(n int64, count string) string {
+	if n == 1 {
+		return count + " delivery"
+	}
+	return count + " deliveries"
+}
+
+// replay is what the commands show of a replay.
+type replay struct {
+	ID          string         `json:"id"`
+	Status      string         `json:"status"`
+	PauseReason string         `json:"pause_reason"`
+	PerMinute   int            `json:"current_per_minute"`
+	CreatedAt   time.Time      `json:"created_at"`
+	Progress    replayProgress `json:"progress"`
+}
+
+type replayProgress struct {
+	Total     *int64    `json:"total"`
+	Fed       int64     `json:"fed"`
+	Delivered int64     `json:"delivered"`
+	Failed    int64     `json:"failed"`
+	Skipped   int64     `json:"skipped"`
+	Percent   *float64  `json:"percent"`
+	ETA       time.Time `json:"eta"`
+}
+
+// ended returns how many have come to their end.
+func (p *replayProgress) ended() int64 { return p.Delivered + p.Failed + p.Skipped }
+
+// size tells how many deliveries the replay is about.
+func (r *replay) size() string {
+	if r.Progress.Total == nil {
+		return "too many deliveries to count"
+	}
+	return deliveriesText(*r.Progress.Total, thousands(*r.Progress.Total))
+}
+
+// state is the status, with the reason of a pause.
+func (r *replay) state() string {
+	if r.PauseReason != "" {
+		return r.Status + ":" + r.PauseReason
+	}
+	return r.Status
+}
+
+func (s *session) replayList() *cobra.Command {
+	var status []string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: "List replays", Args: wantArgs(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query := url.Values{}
+			if len(status) > 0 {
+				query["status"] = status
+			}
+			return listCommand(s, cmd, "T/replays", query, limit, "ID STATUS DONE TOTAL RATE FAILED CREATED", func(r replay) []string {
+				total := "–"
+				if r.Progress.Total != nil {
+					total = thousands(*r.Progress.Total)
+				}
+				return []string{
+					r.ID, r.state(), thousands(r.Progress.ended()), total, fmt.Sprintf("%d/min", r.PerMinute),
+					thousands(r.Progress.Failed), clock(r.CreatedAt),
+				}
+			})
+		},
+	}
+	cmd.Flags().StringSliceVar(&status, "status", nil, "queued, running, paused, done or cancelled")
+	limitFlag(cmd, &limit)
+	return cmd
+}

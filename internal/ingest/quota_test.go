@@ -1,0 +1,232 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/ingest"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, stop := newRig(t, func(c *ingest.Config) { c.TenantRate = 5 })
+		defer stop()
+		burst := func() (ok int) {
+			for range 50 {
+				_, err := r.accept(hook.Submission{})
+				switch {
+				case err == nil:
+					ok++
+				case !errors.Is(err, hook.ErrRateLimited):
+					t.Fatal(err)
+				}
+			}
+			return ok
+		}
+		if got := burst(); got != 5 {
+			t.Errorf("%d events at once, want the burst of 5", got)
+		}
+		time.Sleep(600 * time.Millisecond)
+		if got := burst(); got != 3 {
+			t.Errorf("%d events after 0.6 s at 5/s, want 3", got)
+		}
+		// A tenant's own limit comes first, and one without is not slowed by it.
+		r.tenant = r.addTenant("own", hook.TenantLimits{EventsPerSecond: 20})
+		if got := burst(); got != 20 {
+			t.Errorf("%d events at once for a tenant with 20/s", got)
+		}
+	})
+}
+
+func TestPendingQuota(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		tune func(*ingest.Config)
+		own  hook.TenantLimits
+		want int
+	}{
+		"server's number":  {tune: func(c *ingest.Config) { c.TenantMaxPending = 10 }, want: 5},
+		"tenant's number":  {tune: func(c *ingest.Config) { c.TenantMaxPending = 10 }, own: hook.TenantLimits{MaxPending: 4}, want: 2},
+		"bytes":            {tune: func(c *ingest.Config) { c.TenantMaxPendingBytes = 60 }, want: 3},
+		"off":              {tune: func(*ingest.Config) {}, want: 8},
+		"a tenant above 0": {tune: func(*ingest.Config) {}, own: hook.TenantLimits{MaxPending: 7}, want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, stop := newRig(t, tc.tune)
+				defer stop()
+				r.tenant = r.addTenant("own", tc.own)
+				r.endpoint("", "*")
+				r.endpoint("", "*")
+				// Usage is measured every full second; what is being committed at
+				// that very moment may be missing until the next time.
+				time.Sleep(500 * time.Millisecond)
+				ok := 0
+				for i := range 8 {
+					if i == 4 {
+						time.Sleep(5 * time.Second) // measured meanwhile: nothing counts twice
+					}
+					_, err := r.accept(hook.Submission{Payload: make([]byte, 10)})
+					switch {
+					case err == nil:
+						ok++
+					case !errors.Is(err, hook.ErrBacklogFull):
+						t.Fatal(err)
+					}
+				}
+				if ok != tc.want {
+					t.Errorf("%d of 8 events of two deliveries accepted, want %d", ok, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// slowUsage returns usage as it was when it was asked for.
+type slowUsage struct {
+	ingest.Store
+	takes atomic.Int64
+}
+
+func (s *slowUsage) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
+	used, err := s.Store.Usage(ctx)
+	time.Sleep(time.Duration(s.takes.Load()))
+	return used, err
+}
+
+// TestQuotaCountsDuringTheMeasurement: what is accepted while usage is being
+// read is in neither number and must not be forgotten.
+func TestQuotaCountsDuringTheMeasurement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowUsage{}
+		r, stop := newRig(t, func(c *ingest.Config) {
+			slow.Store, c.Store = c.Store, slow
+			c.TenantMaxPending = 10
+		})
+		defer stop()
+		r.endpoint("", "*")
+		slow.takes.Store(int64(900 * time.Millisecond))
+		time.Sleep(1500 * time.Millisecond) // in the middle of a measurement
+		ok := 0
+		for i := range 30 {
+			if i == 8 {
+				time.Sleep(500 * time.Millisecond) // it has ended, the next one has not
+			}
+			if _, err := r.accept(hook.Submission{}); err == nil {
+				ok++
+			}
+		}
+		if ok != 10 {
+			t.Errorf("%d events accepted, want the 10 that may be pending", ok)
+		}
+	})
+}
+
+func TestDiskReserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Int64
+		free.Store(1000)
+		var broken atomic.Bool
+		r, stop := newRig(t, func(c *ingest.Config) {
+			c.DiskReserve = 500
+			c.DiskFree = func() (int64, error) {
+				if broken.Load() {
+					return 0, errors.New("statfs failed")
+				}
+				return free.Load(), nil
+			}
+		})
+		defer stop()
+		for _, step := range []struct {
+			free   int64
+			broken bool
+			want   error
+		}{
+			{free: 1000},
+			{free: 500},
+			{free: 499, want: hook.ErrStoreFull},
+			{free: 499, broken: true, want: hook.ErrStoreFull},
+			{free: 501},
+		} {
+			free.Store(step.free)
+			broken.Store(step.broken)
+			time.Sleep(2 * time.Second)
+			if _, err := r.accept(hook.Submission{}); !errors.Is(err, step.want) {
+				t.Errorf("with %d bytes free (unreadable: %v): %v, want %v", step.free, step.broken, err, step.want)
+			}
+		}
+	})
+}
+
+// stalled is a writer whose store does not answer.
+type stalled struct{}
+
+func (stalled) Accept(ctx context.Context, _ ...*store.Accept) error {
+	<-ctx.Done()
+	return errors.Join(hook.ErrStoreUnavailable, ctx.Err())
+}
+
+// TestPublisherIsAnswered: with the store away the publisher gets an answer
+// within a bounded time, and no promise.
+func TestPublisherIsAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, stop := newRig(t, func(c *ingest.Config) { c.Writer = stalled{} })
+		defer stop()
+		began := time.Now()
+		_, err := r.accept(hook.Submission{})
+		if took := time.Since(began); !errors.Is(err, hook.ErrStoreUnavailable) || took > 30*time.Second {
+			t.Errorf("answered after %v with %v, want unavailable within 30s", took, err)
+		}
+	})
+}
+
+// torn changes the tenant between the two reads of a view, once.
+type torn struct {
+	ingest.Store
+	change func()
+}
+
+func (s *torn) EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error) {
+	if fn := s.change; fn != nil {
+		s.change = nil
+		fn()
+	}
+	return s.Store.EndpointsOf(ctx, tenant)
+}
+
+// TestViewIsOfOneMoment: a tenant's limits change while it is read. The old
+// ones must not live on under the new revision.
+func TestViewIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	s := &torn{}
+	r, stop := newRig(t, func(c *ingest.Config) { s.Store, c.Store = c.Store, s })
+	defer stop()
+	r.endpoint("", "*")
+	s.change = func() {
+		now, err := r.db.TenantByID(t.Context(), r.tenant.ID)
+		r.must(err)
+		now.Limits.MaxPending = 2
+		_, err = r.db.UpdateTenant(t.Context(), now, r.audit())
+		r.must(err)
+	}
+	ok := 0
+	for range 5 {
+		if _, err := r.accept(hook.Submission{}); err == nil {
+			ok++
+		}
+	}
+	if ok != 2 {
+		t.Errorf("%d events accepted, want the 2 that the new limit allows", ok)
+	}
+}

@@ -1,0 +1,336 @@
+package lane
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// The limit adapts in rounds: grow to a target, send a cohort of requests at
+// the full limit, and judge the median of their round trips against the
+// latency of the uncongested endpoint. A crash is then not the first sign of
+// overload; a queue is.
+
+const (
+	// tolerance is how far the latency may rise above its base before the
+	// limit is cut.
+	tolerance = 1.75
+	// floor is the lowest limit outside slow start: fewer requests cannot show
+	// a queue of our own making.
+	floor = 3
+	// Growth per round: fast where the endpoint was known to be fine, careful
+	// above.
+	gainFar    = 4
+	gainNear   = 2
+	gainBeyond = 1.5
+	gainSteady = 1.25
+	// cohort sizes.
+	cohortLeast = 8
+	cohortMost  = 64
+	// shortestRound is the shortest round, cohortShare what of a cohort must have
+	// answered before it is judged.
+	shortestRound = time.Second
+	cohortShare   = 0.75
+	// basePrior is what the old base weighs after a close, in samples.
+	basePrior = 8
+	// floorRounds is how many slow rounds at the floor prove that the endpoint
+	// itself got slower.
+	floorRounds = 3
+	// baseProbeEvery is how often the base is measured afresh, at a limit cut
+	// so deep that the endpoint's own queue runs empty.
+	baseProbeEvery = 60 * time.Second
+	baseProbeCut   = tolerance * tolerance
+)
+
+// ramp is what the lane knows of its endpoint's capacity. Times are seconds.
+type ramp struct {
+	limit       float64
+	slowStart   bool
+	base        float64 // uncongested round trip, 0: unknown
+	baseWeight  float64 // in samples
+	srtt        float64 // smoothed round trip
+	healthyPeak float64 // usual in flight when the load decides, not the limit
+
+	halvedAt   time.Time
+	atFloor    int
+	baseAt     time.Time // last base probe
+	probeUntil time.Time // a base probe runs until then
+	probeSaved float64   // limit to restore after it
+
+	round round
+}
+
+// round is the running round.
+type round struct {
+	number uint64
+	began  time.Time
+	from   float64 // limit at its beginning
+	target float64
+	size   int  // of the cohort
+	full   bool // the target is reached: from fullAt on sends join the cohort
+	fullAt time.Time
+	peak   int // most in flight
+	cohort int // requests that joined
+	rtts   []float64
+}
+
+func (l *Lane) newRound(now time.Time) {
+	r := &l.ramp
+	r.round = round{
+		number: r.round.number, began: now, from: r.limit, target: r.limit,
+		full: true, fullAt: now, peak: l.inFlight, rtts: r.round.rtts,
+	}
+	r.sizeCohort()
+}
+
+// growTo lets the round grow to a target first; nothing is measured below it.
+func (r *ramp) growTo(target float64) {
+	r.round.target, r.round.full = target, false
+	r.sizeCohort()
+}
+
+// sizeCohort starts a new cohort. Outside slow start, and while the base is
+// unknown, one or two samples would be noise.
+func (r *ramp) sizeCohort() {
+	least := cohortLeast
+	if r.slowStart && r.base > 0 {
+		least = 1
+	}
+	r.round.size = min(max(int(r.round.target), least), cohortMost)
+	r.round.cohort, r.round.rtts = 0, r.round.rtts[:0]
+	r.round.number++
+}
+
+// join returns the round that a request started now belongs to, 0 for none.
+func (l *Lane) join(now time.Time) uint64 {
+	r := &l.ramp.round
+	r.peak = max(r.peak, l.inFlight)
+	if l.cfg.Fixed || !r.full || r.cohort >= r.size || now.Before(r.fullAt) {
+		return 0
+	}
+	r.cohort++
+	return r.number
+}
+
+// closed prepares the ramp for the slow start after a close.
+func (r *ramp) closed(now time.Time) {
+	if r.base > 0 {
+		r.baseWeight = basePrior
+	}
+	r.atFloor = 0
+	r.probeUntil = time.Time{}
+	r.baseAt = now
+}
+
+// halve cuts the limit, at most once per round trip.
+func (l *Lane) halve(now time.Time) {
+	r := &l.ramp
+	r.probeUntil = time.Time{} // a loss ends a base probe; the cut limit stays
+	if l.cfg.Fixed || now.Sub(r.halvedAt).Seconds() <= max(0.2, r.srtt) {
+		return
+	}
+	r.halvedAt = now
+	r.limit = max(1, r.limit/2)
+	r.slowStart = false
+	l.newRound(now)
+}
+
+// succeed learns from a success of the current generation.
+func (l *Lane) succeed(now time.Time, tag Tag, rtt time.Duration) {
+	l.pace.succeed(now, l.hold)
+	if l.cfg.Fixed {
+		return
+	}
+	r := &l.ramp
+	if r.srtt == 0 {
+		r.srtt = rtt.Seconds()
+	}
+	r.srtt += (rtt.Seconds() - r.srtt) * 0.1
+	if tag.Round != 0 && tag.Round == r.round.number {
+		r.round.rtts = append(r.round.rtts, rtt.Seconds())
+	}
+	if l.grow(now) && l.measured(now) {
+		l.judge(now)
+	}
+}
+
+// grow moves the limit towards the round's target, spread over the answers,
+// and only while it is used. It reports whether the target is reached.
+func (l *Lane) grow(now time.Time) bool {
+	r := &l.ramp
+	if r.round.full {
+		return true
+	}
+	if float64(l.inFlight)+3 >= r.limit {
+		r.limit = min(r.round.target, r.limit+max(0.25, r.round.target/r.round.from-1))
+	}
+	if r.limit < r.round.target {
+		if now.Sub(r.round.began).Seconds() > max(3, 4*r.srtt) {
+			// Not enough work to reach it: measure here.
+			r.round.target, r.round.full, r.round.fullAt = r.limit, true, now
+			r.sizeCohort()
+		}
+		return false
+	}
+	r.round.full, r.round.fullAt = true, now
+	return true
+}
+
+// measured reports whether the cohort can be judged. A round that cannot fill
+// its cohort ends after a while.
+func (l *Lane) measured(now time.Time) bool {
+	r := &l.ramp
+	elapsed := now.Sub(r.round.began).Seconds()
+	stale := elapsed > max(10, 6*r.srtt)
+	n := len(r.round.rtts)
+	if n == 0 {
+		if stale {
+			l.newRound(now)
+		}
+		return false
+	}
+	return elapsed >= shortestRound.Seconds() && (float64(n) >= cohortShare*float64(r.round.size) || stale)
+}
+
+// verdict is what a cohort says.
+type verdict struct {
+	short   float64 // median of the cohort, unanswered members counted as slower
+	n       int     // answers
+	slack   float64 // for a small cohort
+	limited bool    // the limit was in use: the endpoint was tested
+}
+
+func (r *ramp) verdict() verdict {
+	slices.Sort(r.round.rtts)
+	n := len(r.round.rtts)
+	middle := (min(r.round.size, r.round.cohort) - 1) / 2
+	return verdict{
+		short:   r.round.rtts[min(middle, n-1)],
+		n:       n,
+		slack:   1 / math.Sqrt(float64(n)),
+		limited: float64(r.round.peak) >= 0.8*math.Floor(r.limit),
+	}
+}
+
+// judge ends a round: it updates the base, then the limit, and starts the next.
+func (l *Lane) judge(now time.Time) {
+	r := &l.ramp
+	v := r.verdict()
+	probing := now.Before(r.probeUntil)
+	r.learnBase(v, probing)
+	if probing { // the base is measured; grow back to where we were
+		r.probeUntil = time.Time{}
+		l.newRound(now)
+		r.growTo(r.probeSaved)
+		return
+	}
+	var target float64
+	if r.slowStart {
+		target = l.judgeSlowStart(v)
+	} else {
+		target = l.judgeSteady(v)
+	}
+	if !v.limited && l.back.len() == 0 { // idle: keep no untested limit
+		r.limit = max(l.cfg.rest(), min(r.limit, 2*float64(r.round.peak)))
+		r.healthyPeak = max(0.999*r.healthyPeak, float64(r.round.peak))
+	}
+	if l.startBaseProbe(now, v) {
+		return
+	}
+	l.newRound(now)
+	if target > r.limit {
+		r.growTo(target)
+	}
+}
+
+// learnBase moves the estimate of the uncongested round trip. It may fall at
+// any time, but rises only when measured with the endpoint's queue empty, and
+// slowly: measured beside a queue it would rise with our own load.
+func (r *ramp) learnBase(v verdict, probing bool) {
+	switch {
+	case r.slowStart && r.baseWeight == 0:
+		r.base = v.short
+	case r.slowStart:
+	case probing && v.short > r.base:
+		r.base += 0.2 * (min(v.short, 1.5*r.base) - r.base)
+	case probing:
+		r.base += 0.5 * (v.short - r.base)
+	case v.short < r.base:
+		r.base += 0.1 * (v.short - r.base)
+	}
+}
+
+// judgeSlowStart returns the next target; 0: stay.
+func (l *Lane) judgeSlowStart(v verdict) float64 {
+	r := &l.ramp
+	ratio := v.short / r.base
+	if ratio > 1+(tolerance-1)/2+v.slack { // queueing is visible
+		r.slowStart = false
+		if ratio > tolerance+v.slack {
+			r.limit = max(floor, r.limit/2, r.limit*tolerance/ratio)
+			r.limit = min(r.limit, l.cfg.most())
+		}
+		return 0
+	}
+	if r.baseWeight == 0 || ratio < 1+v.slack/2 { // a calm round: running mean
+		r.baseWeight += float64(v.n)
+		r.base += (v.short - r.base) * float64(v.n) / r.baseWeight
+	}
+	if !v.limited {
+		return 0
+	}
+	gain := gainBeyond
+	switch {
+	case r.limit < r.healthyPeak/2:
+		gain = gainFar
+	case r.limit < r.healthyPeak:
+		gain = gainNear
+	}
+	return min(l.cfg.most(), max(r.limit+1, r.limit*taper(gain, ratio)))
+}
+
+// judgeSteady returns the next target; 0: stay.
+func (l *Lane) judgeSteady(v verdict) float64 {
+	r := &l.ramp
+	ratio := v.short / r.base
+	var target float64
+	switch {
+	case ratio > tolerance+v.slack:
+		if r.limit <= floor+0.5 {
+			r.atFloor++
+			if r.atFloor >= floorRounds { // so few requests are not our own queue
+				r.base, r.baseWeight, r.atFloor = v.short, float64(v.n), 0
+				r.slowStart = true
+			}
+		}
+		r.limit *= max(0.5, (tolerance+v.slack)/ratio)
+	case v.limited:
+		target = min(l.cfg.most(), max(r.limit+0.5, r.limit*taper(gainSteady, ratio)))
+	}
+	r.limit = min(max(r.limit, floor), l.cfg.most())
+	return target
+}
+
+// taper is full growth without queueing, none when the latency reaches its
+// tolerance.
+func taper(gain, ratio float64) float64 {
+	return 1 + (gain-1)*min(max((tolerance-ratio)/(tolerance-1), 0), 1)
+}
+
+// startBaseProbe cuts the limit for a moment to measure the base. It reports
+// whether it did.
+func (l *Lane) startBaseProbe(now time.Time, v verdict) bool {
+	r := &l.ramp
+	gap := max(baseProbeEvery.Seconds(), 50*r.srtt)
+	if r.slowStart || !v.limited || r.limit < 2 || now.Sub(r.baseAt).Seconds() <= gap {
+		return false
+	}
+	r.baseAt, r.probeSaved = now, r.limit
+	r.limit = max(1, r.limit/baseProbeCut)
+	l.newRound(now)
+	r.round.fullAt = now.Add(seconds(2 * v.short)) // lets the endpoint's queue drain
+	r.probeUntil = r.round.fullAt.Add(seconds(max(4, 6*r.srtt)))
+	return true
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
