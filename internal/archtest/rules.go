@@ -66,8 +66,12 @@ var allowed = map[string]imports{
 		own:       in("internal/app", "internal/hook", "internal/policy"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
+	"internal/sim": {
+		own:       in("internal/hook", "internal/policy", "internal/lane"),
+		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
+	},
 	"internal/cli": {
-		own:       in("internal/app", "internal/config", "internal/sink", "receiver"),
+		own:       in("internal/app", "internal/config", "internal/sim", "internal/sink", "receiver"),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
 	"internal/archtest": {},

@@ -22,6 +22,7 @@ const (
 	exitRefused      = 5
 	exitUnreachable  = 6
 	exitPartly       = 7
+	exitCheckFailed  = 8
 	exitInterrupted  = 130
 )
 
@@ -30,6 +31,9 @@ var errSilent = errors.New("")
 
 // errPartly is returned when some of several things failed.
 var errPartly = errors.New("some of it failed")
+
+// errCheckFailed is returned when something that was to be checked is not so.
+var errCheckFailed = errors.New("the check failed")
 
 // usageError is a wrong command line.
 type usageError struct{ error }
@@ -61,6 +65,9 @@ func exitCode(err error) int {
 	}
 	if errors.Is(err, errPartly) {
 		return exitPartly
+	}
+	if errors.Is(err, errCheckFailed) {
+		return exitCheckFailed
 	}
 	if _, ok := errors.AsType[*unreachableError](err); ok {
 		return exitUnreachable

@@ -63,7 +63,7 @@ func (p *pace) cut(now, hold time.Time) {
 	if p.slowStart {
 		// The pace has grown all the time: what counts is what got through at
 		// last, not on average.
-		through = p.recent.perSecond(now)
+		through = max(through, p.recent.perSecond(now))
 	}
 	p.slowStart = false
 	switch {

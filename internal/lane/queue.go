@@ -1,7 +1,5 @@
 package lane
 
-import "slices"
-
 // queue is a double-ended queue of refs on a ring, so that taking the head and
 // putting a ref back in front cost the same whatever its length.
 type queue struct {
@@ -51,9 +49,11 @@ func (q *queue) popFront() Ref {
 // remove takes out the i-th ref. It is linear and meant for rare events:
 // probes and manual sends.
 func (q *queue) remove(i int) Ref {
-	all := q.list()
-	r := all[i]
-	*q = queue{ring: slices.Delete(all, i, i+1), n: q.n - 1}
+	r := *q.at(i)
+	for ; i < q.n-1; i++ {
+		*q.at(i) = *q.at(i + 1)
+	}
+	q.n--
 	return r
 }
 

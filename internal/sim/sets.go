@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Set is a group of scenarios that belong together.
+type Set struct {
+	Name      string
+	About     string
+	Scenarios []Scenario
+}
+
+// Sets returns every set of built-in scenarios.
+func Sets() []Set {
+	return []Set{
+		{"matrix", "what the law is judged by: twelve outages", Matrix()},
+		{"capacity", "capacities and latencies that the law does not know", capacities()},
+		{"new", "an endpoint without history and 200 s of work at once", newcomers()},
+		{"flaky", "a share of requests that fails at random", flaky()},
+		{"throttle", "an endpoint that answers 429 above its rate, and 200 s of work at once", throttles()},
+		{"failover", "the matrix while the lane changes its owner every 2 min, 15 s without one", failovers()},
+		{"fleet", "several endpoints, several outages", fleets()},
+	}
+}
+
+// FindScenario returns a built-in scenario by its name.
+func FindScenario(name string) (Scenario, bool) {
+	for _, set := range Sets() {
+		for _, s := range set.Scenarios {
+			if s.Name == name {
+				return s, true
+			}
+		}
+	}
+	return Scenario{}, false
+}
+
+// The goals of the law.
+const (
+	safeGoals     = "recrashes==0,dead==0"
+	shortGoals    = "live_p99<=30s,detect<=17s,detect_max<=33s" // after an outage of five minutes
+	longGoals     = "live_p99<=75s,detect<=60s,detect_max<=87s" // after an hour
+	ordinaryGoals = safeGoals + ",drain<=1.2,peak<=1.5,waste<=0.01," + shortGoals
+	throttleGoals = safeGoals + ",throttled<=0.02,broken_holds==0"
+)
+
+// vary returns the base scenario with a change.
+func vary(name, goals string, change func(*Scenario)) Scenario {
+	s := Base()
+	s.Name, s.Goals = name, goals
+	s.Outages = slices.Clone(s.Outages)
+	change(&s)
+	return s
+}
+
+// Matrix returns the scenarios that the law is judged by.
+func Matrix() []Scenario {
+	const (
+		hour = Duration(time.Hour)
+		// A noisy latency, a cold cache and many poisoned events make a drain
+		// longer than the optimum for good reasons.
+		noDrain = safeGoals + ",peak<=1.5,waste<=0.01," + shortGoals
+		// A probe may take a poisoned event, and the next one comes a gap later.
+		poisoned = safeGoals + ",peak<=1.5,waste<=0.01,live_p99<=30s,detect<=17s"
+		longLast = safeGoals + ",drain<=1.2,waste<=0.01," + longGoals
+		slow     = safeGoals + ",drain<=1.5,waste<=0.01,detect<=17s,detect_max<=33s"
+	)
+	return []Scenario{
+		Base(),
+		vary("slow-answers", slow, func(s *Scenario) { s.Latency = Duration(2 * time.Second) }),
+		vary("load-80", ordinaryGoals, func(s *Scenario) { s.Load = 0.8 }),
+		vary("cold-restart", noDrain, func(s *Scenario) { s.Warmup = Warmup{From: 0.3, Over: Duration(2 * time.Minute)} }),
+		vary("fragile", ordinaryGoals, func(s *Scenario) { s.Crash.Queue = Duration(time.Second) }),
+		vary("black-hole", ordinaryGoals, func(s *Scenario) { s.Outages[0].BlackHole = true }),
+		vary("poison-5", poisoned+",drain<=1.2", func(s *Scenario) { s.Poison = 0.05 }),
+		vary("comes-back-at-70", ordinaryGoals, func(s *Scenario) { s.After, s.Load = 0.7, 0.3 }),
+		vary("noisy-latency", noDrain, func(s *Scenario) { s.LatencyCV = 1.5 }),
+		vary("outage-1h", longLast, func(s *Scenario) { s.Outages[0].For, s.Capacity = hour, 20 }),
+		vary("drain-4h", longLast, func(s *Scenario) { s.Outages[0].For, s.Capacity, s.Load = hour, 10, 0.8 }),
+		vary("poison-20", poisoned, func(s *Scenario) { s.Poison = 0.2 }),
+	}
+}
+
+var (
+	someCapacities = []float64{5, 50, 500}
+	someLatencies  = []Duration{
+		Duration(5 * time.Millisecond), Duration(50 * time.Millisecond),
+		Duration(200 * time.Millisecond), Duration(2 * time.Second),
+	}
+)
+
+// sized makes a scenario per capacity, latency and load. Five requests per
+// second at 50 ms or less are no more than one server now and then.
+func sized(prefix string, loads []float64, change func(*Scenario)) []Scenario {
+	var list []Scenario
+	for _, capacity := range someCapacities {
+		for _, latency := range someLatencies {
+			if capacity < 50 && latency < Duration(200*time.Millisecond) {
+				continue
+			}
+			for _, load := range loads {
+				name := fmt.Sprintf("%sc%g-%s-r%.0f", prefix, capacity, latency, 100*load)
+				list = append(list, vary(name, sizedGoals(latency), func(s *Scenario) {
+					s.Capacity, s.Latency, s.Load = capacity, latency, load
+					change(s)
+				}))
+			}
+		}
+	}
+	return list
+}
+
+func sizedGoals(latency Duration) string {
+	if latency > Duration(200*time.Millisecond) {
+		return safeGoals + ",drain<=1.5"
+	}
+	return safeGoals + ",drain<=1.2"
+}
+
+func capacities() []Scenario {
+	return sized("", []float64{0.3, 0.5, 0.8}, func(*Scenario) {})
+}
+
+func newcomers() []Scenario {
+	return sized("new-", []float64{0.3, 0.8}, func(s *Scenario) {
+		s.New, s.Outages = true, nil
+		s.Batch, s.BatchAt = 200, Duration(time.Second)
+		s.Goals = safeGoals
+	})
+}
+
+func flaky() []Scenario {
+	var list []Scenario
+	for _, share := range []float64{0.001, 0.005, 0.01, 0.02, 0.05} {
+		name := "flaky-" + strconv.FormatFloat(100*share, 'f', -1, 64)
+		goals := safeGoals
+		if share <= 0.02 { // a lane that loses one in twenty is close to halving its limit
+			goals += ",drain<=1.2"
+		}
+		list = append(list, vary(name, goals, func(s *Scenario) { s.Flaky = share }))
+	}
+	return list
+}
+
+// throttles are endpoints whose rate limit is a tenth of what they could serve.
+func throttles() []Scenario {
+	var list []Scenario
+	for _, rate := range []float64{2, 20, 200} {
+		for _, wait := range []Duration{Duration(time.Second), Duration(10 * time.Second)} {
+			list = append(list, vary(fmt.Sprintf("throttle-%g-%s", rate, wait), throttleGoals, func(s *Scenario) {
+				s.Capacity, s.Latency, s.Load = 10*rate, Duration(50*time.Millisecond), 0.05
+				s.RateLimit = RateLimit{PerSecond: rate, Burst: rate, RetryAfter: wait}
+				s.Outages, s.Crash = nil, Crash{}
+				s.Batch, s.BatchAt = 20, Duration(time.Minute)
+				s.Horizon = Duration(6000 * time.Second)
+			}))
+		}
+	}
+	return list
+}
+
+func failovers() []Scenario {
+	list := Matrix()
+	for i := range list {
+		list[i].Name = "failover-" + list[i].Name
+		list[i].Goals = safeGoals
+		list[i].Failover = Failover{Every: Duration(2 * time.Minute), Gap: Duration(15 * time.Second)}
+	}
+	return list
+}
+
+func fleets() []Scenario {
+	minutes := func(n int) Duration { return Duration(time.Duration(n) * time.Minute) }
+	return []Scenario{
+		vary("fleet-20", ordinaryGoals, func(s *Scenario) { s.Endpoints = 20 }),
+		vary("three-outages", safeGoals+",drain<=1.2", func(s *Scenario) {
+			s.Endpoints = 5
+			s.Outages = []Outage{
+				{At: minutes(2), For: minutes(5)},
+				{At: minutes(10), For: minutes(2), BlackHole: true},
+				{At: minutes(20), For: minutes(10)},
+			}
+		}),
+	}
+}

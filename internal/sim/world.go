@@ -1,0 +1,246 @@
+// Package sim runs the control law in virtual time against modelled endpoints:
+// the very lane and policy code that the server runs, and the classic designs
+// beside it for comparison. Hours of a drain take a second.
+//
+// It sends nothing and stores nothing. What it says about a strategy is as good
+// as its model of an endpoint, which ranks designs and promises nothing.
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+)
+
+// epoch is the zero of simulated time.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// event is one event on its way to one endpoint.
+type event struct {
+	id       hook.ID // its place among the run's events, from 1
+	created  float64
+	doneAt   float64
+	state    hook.DeliveryState
+	poison   bool
+	held     bool // due: waiting to be sent or in flight
+	progress hook.Progress
+	due      time.Time
+}
+
+// request is one attempt in flight.
+type request struct {
+	event      *event
+	from       sender
+	to         *destination
+	started    float64
+	status     int // of the answer, 0: the connection broke
+	retryAfter float64
+	ended      bool
+	timedOut   bool
+	place      int // among the requests that the endpoint serves
+	epoch      int // of the endpoint when it began to serve
+
+	kind  hook.AttemptKind
+	tag   lane.Tag
+	owner int // of the lane when it started
+}
+
+// sender decides when to send what to one endpoint.
+type sender interface {
+	arrive(e *event)
+	result(r *request)
+	// limit is how many requests it would have in flight now; 0: it knows no
+	// limit, or sends nothing.
+	limit() float64
+}
+
+// world is one run.
+type world struct {
+	s        *Scenario
+	rng      *rand.Rand
+	now      float64
+	agenda   agenda
+	stopAt   float64
+	recovery float64
+	half     float64 // of a network round trip
+	timeout  float64
+	metrics  *metrics
+	places   []place
+	block    []event // room for the next events
+	observe  func(Moment)
+}
+
+// place is one endpoint and whoever sends to it.
+type place struct {
+	dest *destination
+	send sender
+}
+
+func (w *world) at(t float64, do func()) {
+	w.agenda.push(task{at: max(t, w.now), do: do})
+}
+
+func (w *world) after(d float64, do func()) { w.at(w.now+d, do) }
+
+// travel moves a request along half a round trip.
+func (w *world) travel(r *request, then step) {
+	w.agenda.soon.push(w.agenda.stamp(task{at: w.now + w.half, step: then, r: r}))
+}
+
+// clock is the simulated time as the law sees it.
+func (w *world) clock() time.Time { return epoch.Add(seconds(w.now)) }
+
+func (w *world) secondsOf(t time.Time) float64 { return t.Sub(epoch).Seconds() }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// newWorld prepares a run of a strategy.
+func newWorld(s *Scenario, st *Strategy, seed uint64) *world {
+	w := &world{
+		s: s, rng: rand.New(rand.NewPCG(seed, 77)), stopAt: s.end(), recovery: s.recovery(),
+		half: s.Network.seconds() / 2, timeout: s.Timeout.seconds(),
+	}
+	if w.timeout == 0 {
+		w.timeout = st.Policy.Timeout.Total.Seconds()
+	}
+	w.metrics = newMetrics(w)
+	for i := range s.Endpoints {
+		d := newDestination(w, rand.New(rand.NewPCG(seed, 1000+uint64(i))))
+		w.places = append(w.places, place{dest: d, send: st.sender(w, d, rand.New(rand.NewPCG(seed, 2000+uint64(i))))})
+	}
+	return w
+}
+
+// maxCrashes per endpoint ends a run that has shown enough.
+const maxCrashes = 10
+
+// patience is how many tasks may pass before a run notices that it is no longer
+// wanted.
+const patience = 1 << 14
+
+// run plays the scenario to its end, or until ctx is done.
+func (w *world) run(ctx context.Context) error {
+	w.script()
+	most := maxCrashes * w.s.Endpoints
+	for n := 1; ; n++ {
+		t, ok := w.agenda.next()
+		if !ok || t.at > w.stopAt || w.metrics.crashes >= most {
+			return nil
+		}
+		if n%patience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		w.now = t.at
+		w.perform(t)
+	}
+}
+
+func (w *world) perform(t task) {
+	switch t.step {
+	case call:
+		t.do()
+	case reach:
+		t.r.to.arrive(t.r)
+	case served:
+		t.r.to.served(t.r)
+	case answered:
+		if !t.r.ended { // else it comes too late
+			w.end(t.r)
+		}
+	case expire:
+		t.r.timedOut, t.r.status = true, 0
+		w.end(t.r)
+	}
+}
+
+// script puts everything on the agenda that happens by itself.
+func (w *world) script() {
+	for _, p := range w.places {
+		w.traffic(p)
+		for _, o := range w.s.Outages {
+			w.at(o.At.seconds(), func() { p.dest.startOutage(o) })
+			w.at(o.end(), p.dest.endOutage)
+		}
+		if w.s.Batch > 0 {
+			w.at(w.s.batchAt(), func() {
+				for range int(w.s.Batch * w.s.Capacity) {
+					p.send.arrive(w.newEvent())
+				}
+			})
+		}
+	}
+	w.at(w.recovery, w.metrics.recovered)
+	w.everySecond()
+}
+
+// traffic makes live events come as a Poisson stream.
+func (w *world) traffic(p place) {
+	perSecond := w.s.Load * w.s.Capacity
+	var next func()
+	next = func() {
+		p.send.arrive(w.newEvent())
+		w.after(w.rng.ExpFloat64()/perSecond, next)
+	}
+	w.after(w.rng.ExpFloat64()/perSecond, next)
+}
+
+// everySecond keeps the limits of the senders for the charts.
+func (w *world) everySecond() {
+	var next func()
+	next = func() {
+		var sum float64
+		for _, p := range w.places {
+			sum += p.send.limit()
+		}
+		w.metrics.limits = append(w.metrics.limits, sum)
+		w.after(1, next)
+	}
+	next()
+}
+
+// eventBlock is how many events are made room for at once.
+const eventBlock = 512
+
+func (w *world) newEvent() *event {
+	if len(w.block) == cap(w.block) {
+		w.block = make([]event, 0, eventBlock)
+	}
+	now := w.clock()
+	w.block = append(w.block, event{
+		id: hook.ID(len(w.metrics.events) + 1), created: w.now, due: now,
+		poison:   w.s.Poison > 0 && w.rng.Float64() < w.s.Poison,
+		progress: hook.Progress{Run: 1, RunDueAt: now},
+	})
+	e := &w.block[len(w.block)-1]
+	w.metrics.accepted(e)
+	return e
+}
+
+// send starts a request; its sender hears of its end.
+func (w *world) send(r *request) {
+	r.started = w.now
+	if w.now+tick < r.to.quietUntil {
+		w.metrics.brokenHolds++
+	}
+	w.metrics.started()
+	w.travel(r, reach)
+	w.agenda.expires.push(w.agenda.stamp(task{at: w.now + w.timeout, step: expire, r: r}))
+}
+
+func (w *world) end(r *request) {
+	r.ended = true
+	w.metrics.ended(r)
+	r.from.result(r)
+	w.metrics.checkDrained()
+}
+
+// heard notes a wish to be left alone that has reached its sender: what is
+// sent before then is a broken promise.
+func (w *world) heard(r *request) {
+	if r.retryAfter > 0 && !r.timedOut {
+		r.to.quietUntil = max(r.to.quietUntil, w.now+r.retryAfter)
+	}
+}
