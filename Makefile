@@ -19,7 +19,7 @@ build: ## static binary in bin/
 
 # The order is the order of patience: what fails fast comes first.
 test: check postgres
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 30m ./...
 	$(MAKE) --no-print-directory fuzz
 	scripts/lint-if-possible
 
