@@ -141,7 +141,12 @@ func (c recovery) run(t *testing.T) (sinkReport, int64, float64) {
 	backlog := float64(accepted() - d.report().UniqueIDs)
 	optimum := backlog / (c.capacity - c.live)
 	if c.during != nil {
-		go c.during(nodes)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			c.during(nodes)
+		}()
+		defer func() { <-over }()
 	}
 	eventually(t, time.Duration(4*optimum*float64(time.Second))+time.Minute, "the backlog is drained", func() bool {
 		time.Sleep(200 * time.Millisecond)
