@@ -108,22 +108,22 @@ func (in *Ingest) accept(ctx context.Context, tenant hook.ID, subs []*hook.Submi
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.Timeout)
 	defer cancel()
 	results := make([]hook.Result, len(subs))
-	todo := make([]int, len(subs))
-	for i := range todo {
-		todo[i] = i
+	open := make([]int, len(subs))
+	for i := range open {
+		open[i] = i
 	}
-	for try := 0; len(todo) > 0; try++ {
+	for try := 0; len(open) > 0; try++ {
 		if try == staleTries {
-			refuse(results, todo, fmt.Errorf("%w: endpoints keep changing", hook.ErrStoreUnavailable))
+			refuse(results, open, fmt.Errorf("%w: endpoints keep changing", hook.ErrStoreUnavailable))
 			break
 		}
 		view, err := in.catalog.of(ctx, tenant)
 		if err != nil {
-			refuse(results, todo, err)
+			refuse(results, open, err)
 			break
 		}
-		todo = in.submit(ctx, view, subs, todo, results, try == 0)
-		if len(todo) > 0 {
+		open = in.submit(ctx, view, subs, open, results, try == 0)
+		if len(open) > 0 {
 			in.catalog.forget(tenant)
 		}
 	}
@@ -136,14 +136,14 @@ func refuse(results []hook.Result, which []int, err error) {
 	}
 }
 
-// submit prepares and commits the submissions in todo. It returns those that
+// submit prepares and commits the submissions in open. It returns those that
 // were matched against a configuration that has moved on. Quotas are asked the
 // first time only: an event is counted once, however often it is matched.
-func (in *Ingest) submit(ctx context.Context, view *view, subs []*hook.Submission, todo []int, results []hook.Result, first bool) []int {
+func (in *Ingest) submit(ctx context.Context, view *view, subs []*hook.Submission, open []int, results []hook.Result, first bool) []int {
 	now := time.Now().Truncate(time.Microsecond)
-	accepts := make([]*store.Accept, 0, len(todo))
-	index := make([]int, 0, len(todo))
-	for _, i := range todo {
+	accepts := make([]*store.Accept, 0, len(open))
+	index := make([]int, 0, len(open))
+	for _, i := range open {
 		a, err := in.prepare(view, subs[i], now)
 		if err == nil && first {
 			err = in.quota.admit(view, len(a.Deliveries), len(subs[i].Payload), now)
