@@ -53,6 +53,8 @@ type Config struct {
 	Log     *slog.Logger
 	// Hints reaches the other nodes; nil when there are none.
 	Hints store.Hints
+	// Watch hears what happens; nil: nobody does.
+	Watch Watcher
 	// ServerPolicy is the server's policy level, JSON; nil means none.
 	ServerPolicy []byte
 
@@ -93,6 +95,9 @@ type Dispatcher struct {
 func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Store == nil || cfg.Settler == nil || cfg.Sender == nil || cfg.Vault == nil || cfg.IDs == nil || cfg.Log == nil {
 		return nil, errors.New("dispatch: Store, Settler, Sender, Vault, IDs and Log are required")
+	}
+	if cfg.Watch == nil {
+		cfg.Watch = unwatched{}
 	}
 	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 1024)
 	cfg.Window = cmp.Or(cfg.Window, 512)

@@ -187,6 +187,7 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 	}
 	if got.dest.resetWantedAt.After(old.resetWantedAt) {
 		r.lane.Reset(now)
+		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
 	}
 	if got.dest.probeWantedAt.After(old.probeWantedAt) {
 		r.lane.ProbeNow(now)
@@ -216,6 +217,9 @@ func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 	}
 	if !r.lane.BlockedSince(now).IsZero() {
 		l.spill(r)
+	}
+	if r.lane.State() != lane.Closed {
+		l.d.cfg.Watch.LaneOpened(r.tenant, r.endpoint)
 	}
 }
 

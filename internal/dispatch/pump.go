@@ -256,4 +256,5 @@ func (l *loop) drop(r *resident) {
 		l.d.payloadBytes.Add(-it.counted)
 	}
 	delete(l.residents, r.endpoint)
+	l.d.cfg.Watch.LaneLeft(r.tenant, r.endpoint)
 }

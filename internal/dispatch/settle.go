@@ -40,6 +40,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
 	it.delivery = s.Delivery
 	it.unsettled++
+	l.tellAttempt(f, v, &s.Delivery)
 	if r.dropped { // its endpoint was deleted; what happened is recorded
 		l.d.cfg.Settler.Settle(s, nil)
 		return
@@ -69,9 +70,11 @@ func (l *loop) note(r *resident, c lane.Change, v policy.Verdict) {
 	if c.Opened {
 		r.soughtFresh = false
 		l.spill(r)
+		l.d.cfg.Watch.LaneOpened(r.tenant, r.endpoint)
 		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
 	}
 	if c.Closed {
+		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
 		l.d.cfg.Log.Info("lane closed", "endpoint", hook.EndpointPrefix.Format(r.endpoint))
 	}
 }

@@ -1,0 +1,45 @@
+package dispatch
+
+import (
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+)
+
+// Watcher hears what happens on the lanes of this node. The event loops call
+// it, so it must return at once.
+type Watcher interface {
+	// Attempted tells of an attempt that has ended.
+	Attempted(a Attempted)
+	// LaneOpened tells that a lane opened, or was taken over open.
+	LaneOpened(tenant, endpoint hook.ID)
+	// LaneClosed tells that a lane closed.
+	LaneClosed(tenant, endpoint hook.ID)
+	// LaneLeft tells that a lane is no longer in this node's memory: it has
+	// long been idle, its endpoint was deleted, or its shard is another node's.
+	LaneLeft(tenant, endpoint hook.ID)
+}
+
+// Attempted is an attempt that has ended, as a watcher counts it.
+type Attempted struct {
+	Tenant, Endpoint hook.ID
+	Kind             hook.AttemptKind
+	Class            hook.Class
+	Reason           hook.Reason
+	State            hook.DeliveryState // the delivery's, after it
+	Attempts         int                // of the delivery, this one included
+}
+
+// unwatched is the watcher of a dispatcher that was given none.
+type unwatched struct{}
+
+func (unwatched) Attempted(Attempted)     {}
+func (unwatched) LaneOpened(_, _ hook.ID) {}
+func (unwatched) LaneClosed(_, _ hook.ID) {}
+func (unwatched) LaneLeft(_, _ hook.ID)   {}
+
+func (l *loop) tellAttempt(f *flight, v policy.Verdict, after *hook.Delivery) {
+	l.d.cfg.Watch.Attempted(Attempted{
+		Tenant: f.r.tenant, Endpoint: f.r.endpoint, Kind: f.kind, Class: v.Class, Reason: v.Reason,
+		State: after.State, Attempts: after.Attempts,
+	})
+}
