@@ -91,8 +91,8 @@ func TestAcceptFields(t *testing.T) {
 	} {
 		r := w.must(202, http.MethodPost, acmeEvents, w.a.send, tc.body, tc.headers...)
 		got := w.ingest.last(t)
-		if got.ContentHash == [32]byte{} {
-			t.Errorf("%s: no content hash", name)
+		if hashed := got.ContentHash != [32]byte{}; hashed != (got.Key != "") {
+			t.Errorf("%s: content hash %t with key %q", name, hashed, got.Key)
 		}
 		got.ContentHash = [32]byte{}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -112,7 +112,7 @@ func TestContentHash(t *testing.T) {
 	w.endpoint(w.a, map[string]any{"uid": "mai"})
 	w.endpoint(w.a, map[string]any{"uid": "n"})
 	seen := map[[32]byte]string{}
-	for _, body := range []string{
+	for i, body := range []string{
 		`{"type":"a","payload":1}`,
 		`{"type":"a1","payload":1}`,
 		`{"type":"a","payload":11}`,
@@ -127,14 +127,14 @@ func TestContentHash(t *testing.T) {
 		`{"type":"a","payload_base64":"eA==","content_type":"text/plain"}`, // x after text/plain
 		`{"type":"a","payload_base64":"","content_type":"text/plainx"}`,
 	} {
-		w.must(202, http.MethodPost, acmeEvents, w.a.send, body)
+		w.must(202, http.MethodPost, acmeEvents, w.a.send, body, "Idempotency-Key", fmt.Sprint("k", i))
 		h := w.ingest.last(t).ContentHash
 		if other, ok := seen[h]; ok {
 			t.Errorf("%s and %s have one hash", body, other)
 		}
 		seen[h] = body
 	}
-	w.must(202, http.MethodPost, acmeEvents, w.a.send, `{ "payload":1, "type":"a" }`)
+	w.must(202, http.MethodPost, acmeEvents, w.a.send, `{ "payload":1, "type":"a" }`, "Idempotency-Key", "other")
 	if _, ok := seen[w.ingest.last(t).ContentHash]; !ok {
 		t.Error("white space and the order of members change the hash")
 	}

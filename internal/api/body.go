@@ -41,17 +41,21 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if r.ContentLength > limit {
 		return nil, errTooLarge(limit)
 	}
-	var buf bytes.Buffer
-	if r.ContentLength > 0 {
-		buf.Grow(int(r.ContentLength) + bytes.MinRead) // ReadFrom wants room to see the end
+	if r.ContentLength >= 0 { // net/http ends the body there
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, errInvalidJSON("the body ended early")
+		}
+		return body, nil
 	}
-	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); err != nil {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, errTooLarge(limit)
 		}
 		return nil, errInvalidJSON("the body ended early")
 	}
-	return buf.Bytes(), nil
+	return body, nil
 }
 
 // checkMediaType accepts JSON, nothing, and the form type that curl sends
@@ -62,7 +66,7 @@ func checkMediaType(h http.Header) error {
 		return errMediaType("compressed bodies are not taken")
 	}
 	ct := h.Get("Content-Type")
-	if ct == "" {
+	if ct == "" || ct == "application/json" {
 		return nil
 	}
 	mt, _, err := mime.ParseMediaType(ct)

@@ -36,7 +36,8 @@ func (a *API) acceptEvent(w http.ResponseWriter, r *http.Request) {
 	if receipt.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	body := hook.EventPrefix.Append([]byte(`{"id":"`), receipt.EventID)
+	body := append(make([]byte, 0, 64), `{"id":"`...)
+	body = hook.EventPrefix.Append(body, receipt.EventID)
 	body = append(body, `","deliveries":`...)
 	body = append(strconv.AppendInt(body, int64(receipt.Deliveries), 10), '}')
 	writeJSON(w, http.StatusAccepted, body)
@@ -58,11 +59,10 @@ func (a *API) accept(c *call, w http.ResponseWriter, r *http.Request) (hook.Rece
 	if err := checkJSON(body); err != nil {
 		return hook.Receipt{}, err
 	}
-	d, bad := decodeEvent(body, false, "", c.now)
+	d, bad := decodeEvent(body, false, key, "", c.now)
 	if bad != nil {
 		return hook.Receipt{}, bad
 	}
-	d.Key = key
 	if err := a.prepare(r.Context(), tenant, d, ""); err != nil {
 		return hook.Receipt{}, err
 	}
@@ -87,6 +87,9 @@ func idempotencyKey(h http.Header) (string, error) {
 func (a *API) prepare(ctx context.Context, tenant hook.ID, d *decoded, prefix string) error {
 	if int64(len(d.Payload)) > a.cfg.MaxPayload {
 		return errTooLarge(a.cfg.MaxPayload)
+	}
+	if len(d.targets) == 0 {
+		return nil
 	}
 	bad := &invalid{}
 	seen := make(map[hook.ID]bool, len(d.targets))
@@ -259,7 +262,7 @@ func (a *API) runBatch(ctx context.Context, c *call, events [][]byte) (*batchAns
 // stay in memory for long, and must not keep the whole body there with it.
 func (a *API) decodeItem(ctx context.Context, c *call, raw []byte, i int) (*decoded, error) {
 	prefix := at("events", i) + "."
-	d, bad := decodeEvent(raw, true, prefix, c.now)
+	d, bad := decodeEvent(raw, true, "", prefix, c.now)
 	if bad != nil {
 		return nil, bad
 	}

@@ -1,13 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"hash"
 	"mime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,12 +41,14 @@ type eventFields struct {
 }
 
 // decodeEvent reads one event from valid JSON. Payload aliases obj when it is
-// JSON. Problems name their fields, with prefix before the path.
-func decodeEvent(obj []byte, inBatch bool, prefix string, now time.Time) (*decoded, *invalid) {
+// JSON. key is the idempotency key of the request; an event of a batch has its
+// own. Problems name their fields, with prefix before the path.
+func decodeEvent(obj []byte, inBatch bool, key, prefix string, now time.Time) (*decoded, *invalid) {
 	bad := &invalid{}
-	f := readFields(bad, obj, inBatch)
+	f := &eventFields{}
+	f.readAll(bad, obj, inBatch)
 	d := &decoded{targets: f.targets}
-	d.Type, d.Key = f.typ, f.key
+	d.Type, d.Key = f.typ, cmp.Or(f.key, key)
 	if err := hook.CheckType(f.typ); err != nil && !bad.names("type") {
 		bad.addAs("type_invalid", "type", err.Error())
 	}
@@ -61,7 +63,9 @@ func decodeEvent(obj []byte, inBatch bool, prefix string, now time.Time) (*decod
 		}
 		return nil, bad
 	}
-	d.ContentHash = f.contentHash(d.Payload)
+	if d.Key != "" {
+		d.ContentHash = f.contentHash(d.Payload)
+	}
 	return d, nil
 }
 
@@ -76,26 +80,32 @@ func (e *invalid) names(path string) bool {
 	return false
 }
 
-// readFields sorts the members of an event. Unknown and repeated ones are
-// refused: either would be a misunderstanding.
-func readFields(bad *invalid, obj []byte, inBatch bool) *eventFields {
-	f := &eventFields{}
+// readAll sorts the members of an event. Unknown and repeated ones are refused:
+// either would be a misunderstanding.
+func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) {
 	list, ok := membersOf(obj)
 	if !ok {
 		bad.add("body", "wrong_type", "must be an object")
-		return f
+		return
 	}
-	seen := make(map[string]bool, len(list))
-	for _, m := range list {
-		if seen[m.name] {
+	var seen map[string]bool
+	if len(list) > fewMembers { // a loop over very many would take for ever
+		seen = make(map[string]bool, len(list))
+	}
+	for i, m := range list {
+		if seen[m.name] || seen == nil && slices.ContainsFunc(list[:i], func(o member) bool { return o.name == m.name }) {
 			bad.add(m.name, "not_allowed", "is given twice")
 			continue
 		}
-		seen[m.name] = true
+		if seen != nil {
+			seen[m.name] = true
+		}
 		f.read(bad, m, inBatch)
 	}
-	return f
 }
+
+// fewMembers is how many are compared one by one: all that an event can have.
+const fewMembers = 8
 
 func (f *eventFields) read(bad *invalid, m member, inBatch bool) {
 	switch {
@@ -123,8 +133,8 @@ func (f *eventFields) read(bad *invalid, m member, inBatch bool) {
 }
 
 func readText(bad *invalid, m member) string {
-	var s string
-	if m.value[0] != '"' || json.Unmarshal(m.value, &s) != nil {
+	s, ok := unquote(m.value)
+	if !ok {
 		bad.add(m.name, "wrong_type", "must be a string")
 	}
 	return s
@@ -219,22 +229,22 @@ func (f *eventFields) readTiming(bad *invalid, d *decoded, now time.Time) {
 // contentHash covers everything but the idempotency key, as given. Every part
 // is preceded by its length, so that no two events run together alike.
 func (f *eventFields) contentHash(payload []byte) [32]byte {
-	h := sha256.New()
-	writePart(h, []byte(f.typ))
-	writePart(h, []byte(strconv.Itoa(len(f.targets))))
+	head := make([]byte, 0, 256)
+	head = appendPart(head, f.typ)
+	head = appendPart(head, strconv.Itoa(len(f.targets)))
 	for _, t := range f.targets {
-		writePart(h, []byte(t))
+		head = appendPart(head, t)
 	}
-	writePart(h, []byte(f.deliverAt))
-	writePart(h, []byte(f.delay))
-	writePart(h, []byte(f.contentType))
-	writePart(h, payload)
+	head = appendPart(head, f.deliverAt)
+	head = appendPart(head, f.delay)
+	head = appendPart(head, f.contentType)
+	head = binary.BigEndian.AppendUint64(head, uint64(len(payload)))
+	h := sha256.New()
+	h.Write(head)
+	h.Write(payload)
 	return [32]byte(h.Sum(nil))
 }
 
-func writePart(h hash.Hash, part []byte) {
-	var size [8]byte
-	binary.BigEndian.PutUint64(size[:], uint64(len(part)))
-	h.Write(size[:])
-	h.Write(part)
+func appendPart(b []byte, part string) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
 }

@@ -1,6 +1,9 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
 
 // This file walks JSON that is known to be valid, without decoding it: the
 // value of a payload must reach its receivers byte for byte.
@@ -20,10 +23,11 @@ func membersOf(obj []byte) (out []member, ok bool) {
 		return nil, false
 	}
 	i = skipSpace(obj, i+1)
+	out = make([]member, 0, 4)
 	for obj[i] != '}' {
 		nameEnd := skipValue(obj, i)
-		var name string
-		if json.Unmarshal(obj[i:nameEnd], &name) != nil {
+		name, ok := unquote(obj[i:nameEnd])
+		if !ok {
 			return nil, false
 		}
 		i = skipSpace(obj, skipSpace(obj, nameEnd)+1) // over the colon
@@ -32,6 +36,21 @@ func membersOf(obj []byte) (out []member, ok bool) {
 		i = nextItem(obj, end)
 	}
 	return out, true
+}
+
+// unquote returns the text of a valid JSON value; ok is false when that is not
+// a string. Plain ASCII, which is nearly everything, needs no decoder.
+func unquote(value []byte) (text string, ok bool) {
+	if value[0] != '"' {
+		return "", false
+	}
+	for _, c := range value {
+		if c == '\\' || c >= utf8.RuneSelf {
+			err := json.Unmarshal(value, &text)
+			return text, err == nil
+		}
+	}
+	return string(value[1 : len(value)-1]), true
 }
 
 // elementsOf returns the elements of a valid JSON array, at most limit+1 of

@@ -90,7 +90,7 @@ func (a *API) write(w http.ResponseWriter, c *call, p *Problem) {
 
 // writeJSON sends a JSON answer of a plain handler.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
+	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
 }

@@ -16,6 +16,9 @@ import (
 // readQuery parses the query string and refuses what the route does not know:
 // a misspelt filter would otherwise select everything.
 func (c *call) readQuery(r *http.Request) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return badParameter("query", "is malformed")

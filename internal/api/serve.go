@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -17,9 +18,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	c.id = a.requestID(r, c)
 	out := &answer{ResponseWriter: w}
 	h := out.Header()
-	h.Set("X-Request-Id", c.id)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
+	h["X-Request-Id"] = []string{c.id}
+	h["X-Content-Type-Options"], h["Cache-Control"] = noSniff, noStore
 	defer a.finish(out, r, c)
 
 	r = r.WithContext(withCall(r.Context(), c))
@@ -34,6 +34,14 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mux.ServeHTTP(out, r)
 }
+
+// Values of headers that every answer carries. They are shared: nobody may
+// change them in place.
+var (
+	noSniff  = []string{"nosniff"}
+	noStore  = []string{"no-store"}
+	jsonType = []string{"application/json"}
+)
 
 // requestID takes the client's id when it is harmless, else makes one.
 func (a *API) requestID(r *http.Request, c *call) string {
@@ -61,6 +69,9 @@ func withoutTrailingSlash(r *http.Request) *http.Request {
 func (a *API) finish(out *answer, r *http.Request, c *call) {
 	if p := recover(); p != nil {
 		a.recovered(out, r, c, p)
+	}
+	if !a.log.Enabled(r.Context(), slog.LevelDebug) {
+		return
 	}
 	a.log.Debug("request", "request_id", c.id, "method", r.Method, "path", r.URL.Path,
 		"status", out.status, "key", keyText(c.key), "remote", c.remote.String())

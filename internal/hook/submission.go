@@ -16,7 +16,8 @@ type Submission struct {
 	Delay       time.Duration
 	Key         string // idempotency key, empty: none
 	// ContentHash covers everything above but the key, as given; it tells a
-	// repetition from another event under the same key.
+	// repetition from another event under the same key. Without a key it is
+	// empty.
 	ContentHash [32]byte
 }
 

@@ -53,9 +53,9 @@ type acceptStatements struct {
 
 func newAcceptStatements() acceptStatements {
 	return acceptStatements{
-		events:       bulk{head: insertEvents, columns: 6},
-		deliveries:   bulk{head: insertDeliveries, columns: 8},
-		keys:         bulk{head: claimKeys, columns: 6, tail: " ON CONFLICT DO NOTHING"},
+		events:       bulk{head: insertEvents, row: "(?,?,?,?,?,?)"},
+		deliveries:   bulk{head: insertDeliveries, row: "(?,?,?,?,?,?,?,?)"},
+		keys:         bulk{head: claimKeys, row: "(?,?,?,?,?,?)", tail: " ON CONFLICT DO NOTHING"},
 		replaceKey:   single{query: replaceKey},
 		findKey:      single{query: findKey},
 		findRev:      single{query: findConfigRev},

@@ -16,6 +16,15 @@ UPDATE deliveries SET state = ?, due_at = ?, attempts = ?, run_due_at = ?, charg
   restore_state = ?, restore_due_at = ?, restore_reason = ?
 WHERE id = ? AND state = 0 AND attempts = ? AND run = ?`
 
+	// settleDelivered is settlePending for the first attempt of a new delivery
+	// that succeeded. Nothing else of its row can have changed but the wish for a
+	// manual send, so most of the columns need not be bound.
+	settleDelivered = `
+UPDATE deliveries SET state = 1, attempts = 1, charged = ?, last_attempt_id = ?, last_class = ?, last_reason = ?, last_status = ?,
+  last_latency_us = ?, last_at = ?, settled_at = ?, first_delivered_at = coalesce(first_delivered_at, ?),
+  restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
+WHERE id = ? AND state = 0 AND attempts = 0 AND run = 1`
+
 	// settleEnded records an attempt whose delivery ended while it was under
 	// way: what the delivery is stays, what happened is kept.
 	settleEnded = `
@@ -37,23 +46,30 @@ SELECT 1 FROM attempts WHERE id = ? AND delivery_id = ?`
 
 	insertAttempts = `
 INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, n, run, kind, class, reason, charged, status, latency_us,
-  policy_hash, retry_n, ceiling_ms, u, delay_ms, delay_source, next_due_at, node_id, started_at, error, detail, excerpt) VALUES `
+  policy_hash, node_id, started_at, detail, excerpt, retry_n, ceiling_ms, u, delay_ms, delay_source, next_due_at, error) VALUES `
+
+	// attemptRow is the row of an attempt that nothing follows; retriedRow that
+	// of one with a delay or an error to tell of.
+	attemptRow = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0,0,0,NULL,NULL)"
+	retriedRow = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
 
 type settleStatements struct {
-	pending, ended, end, find, findAttempt single
-	attempts                               bulk
-	detail                                 []byte // space to encode in
+	pending, delivered, ended, end, find, findAttempt single
+	attempts, retried                                 bulk
+	detail                                            []byte // space to encode in
 }
 
 func newSettleStatements() settleStatements {
 	return settleStatements{
 		pending:     single{query: settlePending},
+		delivered:   single{query: settleDelivered},
 		ended:       single{query: settleEnded},
 		end:         single{query: endPending},
 		find:        single{query: findSettled},
 		findAttempt: single{query: findAttempt},
-		attempts:    bulk{head: insertAttempts, columns: 25},
+		attempts:    bulk{head: insertAttempts, row: attemptRow},
+		retried:     bulk{head: insertAttempts, row: retriedRow},
 	}
 }
 
@@ -73,7 +89,10 @@ func (c *commit) writeSettles() error {
 			return err
 		}
 	}
-	_, err := c.flush(&c.settle.attempts)
+	if _, err := c.flush(&c.settle.attempts); err != nil {
+		return err
+	}
+	_, err := c.flush(&c.settle.retried)
 	return err
 }
 
@@ -119,6 +138,11 @@ func (c *commit) attemptWritten(s *store.Settle, ended bool) {
 
 func (c *commit) settlePending(s *store.Settle) (int64, error) {
 	d, p, last := &s.Delivery, &s.Delivery.Progress, &s.Delivery.Last
+	if firstSuccess(s) {
+		return c.exec(c.settle.delivered.bind(
+			int64(p.Charged), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
+			last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt), int64(d.ID)))
+	}
 	limited, err := tallyText(p.Limited)
 	if err != nil {
 		return 0, err
@@ -130,6 +154,14 @@ func (c *commit) settlePending(s *store.Settle) (int64, error) {
 		orNull(d.Reason), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
 		last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt),
 		state, due, reason, int64(d.ID), int64(s.Prev), int64(p.Run)))
+}
+
+// firstSuccess reports whether s is the success of the first attempt that its
+// delivery ever had.
+func firstSuccess(s *store.Settle) bool {
+	d, p := &s.Delivery, &s.Delivery.Progress
+	return d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
+		p.Failures == 0 && p.Fails == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0
 }
 
 func (c *commit) settleEnded(s *store.Settle) (int64, error) {
@@ -173,11 +205,18 @@ func (c *commit) settleEnd(s *store.Settle) error {
 
 // addAttempt adds the row of an attempt.
 func (c *commit) addAttempt(a *hook.Attempt) {
-	c.settle.attempts.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
+	rows := &c.settle.attempts
+	plain := a.RetryN == 0 && a.Ceiling == 0 && a.U == 0 && a.Delay == 0 && a.DelaySource == 0 && a.NextDueAt.IsZero() && a.Error == ""
+	if !plain {
+		rows = &c.settle.retried
+	}
+	rows.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
 		int64(a.Number), int64(a.Run), int64(a.Kind), int64(a.Class), int64(a.Reason), bit(a.Charged), int64(a.Status),
-		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(),
-		int64(a.DelaySource), stamp(a.NextDueAt), int64(a.NodeID), a.StartedAt.UnixMicro(),
-		textOrNull(a.Error), c.detail(&a.Detail), blobOrNull(a.Excerpt))
+		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), c.detail(&a.Detail), blobOrNull(a.Excerpt))
+	if !plain {
+		rows.add(int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(), int64(a.DelaySource), stamp(a.NextDueAt),
+			textOrNull(a.Error))
+	}
 }
 
 // detail is the document of an attempt, NULL when it is empty.

@@ -73,7 +73,7 @@ func (f *fastPath) transaction(ctx context.Context, conn *sql.Conn, fn func() er
 
 // forget drops rows that were added and never written.
 func (f *fastPath) forget() {
-	for _, b := range []*bulk{&f.accept.events, &f.accept.deliveries, &f.accept.keys, &f.settle.attempts} {
+	for _, b := range []*bulk{&f.accept.events, &f.accept.deliveries, &f.accept.keys, &f.settle.attempts, &f.settle.retried} {
 		b.forget()
 	}
 }
@@ -165,13 +165,12 @@ var bulkSizes = [...]int{64, 16, 4, 1}
 // bulk is an INSERT of many rows. Rows are added one after the other and then
 // written together.
 type bulk struct {
-	head, tail string // around the rows
-	columns    int
-	stmts      [len(bulkSizes)]fastStmt
-	args       []driver.NamedValue
+	head, row, tail string // row stands once for every row, with its question marks
+	stmts           [len(bulkSizes)]fastStmt
+	args            []driver.NamedValue
 }
 
-// add appends one row.
+// add appends the values of one row, or of a part of it.
 func (b *bulk) add(values ...any) {
 	b.args = slices.Grow(b.args, len(values))
 	for _, v := range values {
@@ -182,9 +181,9 @@ func (b *bulk) add(values ...any) {
 // flush writes the rows that were added and returns how many were changed.
 func (f *fastPath) flush(b *bulk) (changed int64, err error) {
 	defer b.forget()
-	rest := b.args
+	rest, columns := b.args, strings.Count(b.row, "?")
 	for i, size := range bulkSizes {
-		for width := size * b.columns; len(rest) >= width; rest = rest[width:] {
+		for width := size * columns; len(rest) >= width; rest = rest[width:] {
 			if b.stmts[i] == nil {
 				if b.stmts[i], err = f.prepare(b.query(size)); err != nil {
 					return changed, err
@@ -218,6 +217,5 @@ func (f *fastPath) run(stmt fastStmt, args []driver.NamedValue) (int64, error) {
 }
 
 func (b *bulk) query(rows int) string {
-	row := "(?" + strings.Repeat(",?", b.columns-1) + ")"
-	return b.head + row + strings.Repeat(","+row, rows-1) + b.tail
+	return b.head + b.row + strings.Repeat(","+b.row, rows-1) + b.tail
 }
