@@ -29,8 +29,17 @@ func withCall(ctx context.Context, c *call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// callOf returns the call of a request that came through serve. huma hands its
-// handlers nothing but a context, so this is the one value that travels in it.
+// callBy returns the call that is answered through w. Handlers of our own find
+// it there: a value in the context costs a copy of the whole request.
+func callBy(w http.ResponseWriter) *call {
+	if a, ok := w.(*answer); ok {
+		return a.call
+	}
+	return &call{}
+}
+
+// callOf returns the call of a request that huma serves. It hands its handlers
+// nothing but a context, so this is the one value that travels in it.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c

@@ -242,7 +242,7 @@ func showSummary(s store.EventSummary) eventView {
 // getPayload sends the bytes as text that no browser runs, whatever they were
 // accepted as.
 func (a *API) getPayload(w http.ResponseWriter, r *http.Request) {
-	c := callOf(r.Context())
+	c := callBy(w)
 	e, err := a.event(r.Context(), c, r.PathValue("event"))
 	if err != nil {
 		a.fail(w, c, err)

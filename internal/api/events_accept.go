@@ -27,7 +27,7 @@ func (a *API) addAcceptRoutes() {
 func (a *API) maxEventBody() int64 { return a.cfg.MaxPayload/3*4 + 64<<10 }
 
 func (a *API) acceptEvent(w http.ResponseWriter, r *http.Request) {
-	c := callOf(r.Context())
+	c := callBy(w)
 	receipt, err := a.accept(c, w, r)
 	if err != nil {
 		a.fail(w, c, err)
@@ -149,7 +149,7 @@ type batchAnswer struct {
 }
 
 func (a *API) acceptBatch(w http.ResponseWriter, r *http.Request) {
-	c := callOf(r.Context())
+	c := callBy(w)
 	events, err := a.readBatch(c, w, r)
 	if err != nil {
 		a.fail(w, c, err)

@@ -54,7 +54,7 @@ func (a *API) answerHealth(w http.ResponseWriter, r *http.Request, reasons []str
 	}
 	out, err := json.Marshal(body)
 	if err != nil {
-		a.fail(w, callOf(r.Context()), err)
+		a.fail(w, callBy(w), err)
 		return
 	}
 	writeJSON(w, status, out)

@@ -127,6 +127,7 @@ type humaAdapter struct{ api *API }
 
 func (h humaAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	h.api.handle(op, func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(withCall(r.Context(), callBy(w)))
 		handler(humago.NewContext(op, r, w))
 	})
 }
@@ -170,7 +171,7 @@ func newRoute(op *huma.Operation) *route {
 
 // serveRoute admits the request and hands it to the route's handler.
 func (a *API) serveRoute(rt *route, w http.ResponseWriter, r *http.Request, h http.HandlerFunc) {
-	c := callOf(r.Context())
+	c := callBy(w)
 	c.route, c.path = rt, r.URL.Path
 	if err := a.admit(c, w, r); err != nil {
 		a.fail(w, c, err)

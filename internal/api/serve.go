@@ -16,13 +16,12 @@ import (
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	c := &call{now: a.now(), remote: remoteAddr(r)}
 	c.id = a.requestID(r, c)
-	out := &answer{ResponseWriter: w}
+	out := &answer{ResponseWriter: w, call: c}
 	h := out.Header()
 	h["X-Request-Id"] = []string{c.id}
 	h["X-Content-Type-Options"], h["Cache-Control"] = noSniff, noStore
 	defer a.finish(out, r, c)
 
-	r = r.WithContext(withCall(r.Context(), c))
 	if len(r.URL.Path) > 1 && strings.HasSuffix(r.URL.Path, "/") {
 		r = withoutTrailingSlash(r)
 	}
@@ -88,9 +87,10 @@ func (a *API) recovered(out *answer, r *http.Request, c *call, p any) {
 	}
 }
 
-// answer remembers whether an answer was begun.
+// answer remembers what it answers and whether it was begun.
 type answer struct {
 	http.ResponseWriter
+	call   *call
 	status int
 }
 
@@ -128,7 +128,7 @@ func (a *API) addFallbacks() {
 		refuse := func(w http.ResponseWriter, r *http.Request) {
 			pr := newProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path takes "+allow)
 			pr.allow = allow
-			a.write(w, callOf(r.Context()), pr)
+			a.write(w, callBy(w), pr)
 		}
 		for _, m := range []string{
 			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
@@ -140,6 +140,6 @@ func (a *API) addFallbacks() {
 		}
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.fail(w, callOf(r.Context()), errNoRoute)
+		a.fail(w, callBy(w), errNoRoute)
 	})
 }
