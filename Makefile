@@ -1,4 +1,4 @@
-# Everything a contributor needs: make run | build | test | lint | bench | fuzz
+# Everything a contributor needs: make run | build | test | lint | bench | microbench | fuzz
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -8,8 +8,9 @@ LDFLAGS  := -s -w -X github.com/breakwaterhq/breakwater/internal/cli.version=$(V
 TOOL     := $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 5s
 RUN      ?=
+BENCH    ?=
 
-.PHONY: run build test check lint bench fuzz postgres clean
+.PHONY: run build test check lint bench microbench fuzz postgres clean
 
 run: ## start a server for trying things out
 	$(GO) run ./cmd/breakwater serve --dev
@@ -37,7 +38,10 @@ lint: ## all linters; the first run builds them, which takes minutes
 	$(TOOL) staticcheck ./...
 	$(TOOL) golangci-lint run ./...
 
-bench: ## Go benchmarks; choose with RUN=Name
+bench: build postgres ## the product against a bare relay; options with BENCH='--quick'
+	bin/breakwater bench $(BENCH)
+
+microbench: ## Go benchmarks; choose with RUN=Name
 	$(GO) test -run '^$$' -bench '$(if $(RUN),$(RUN),.)' -benchmem ./...
 
 fuzz: ## every fuzz target for FUZZTIME each

@@ -62,6 +62,8 @@ type Store interface {
 	store.EventLog
 	store.DeliveryLog
 	store.Replays
+	store.LaneLog
+	ListOperational(ctx context.Context, f store.OperationalFilter, p store.Page) ([]hook.OperationalEvent, error)
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
 	Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error)
 	WriteAudit(ctx context.Context, a hook.Audit) error
@@ -76,6 +78,8 @@ type Config struct {
 	Health Health
 	Vault  *vault.Vault
 	IDs    *hook.IDSource
+
+	Metrics MetricsAccess // zero: not served
 
 	ServerPolicy []byte         // the server's policy level, JSON; nil: none
 	PolicyLimits *policy.Limits // nil: none
@@ -180,9 +184,11 @@ func (a *API) addRoutes() {
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
 	a.addReplayRoutes()
+	a.addOperationalRoutes()
 	a.addPresetRoutes()
 	a.addKeyRoutes()
 	a.addHealthRoutes()
+	a.addMetricsRoute()
 	a.addSpecRoute()
 }
 

@@ -78,7 +78,7 @@ func acceptor(b *testing.B) (h http.Handler, key string) {
 	}
 	a, err := api.New(api.Config{
 		Store: db, Ingest: &instantIngest{}, Bell: &fakeBell{}, URLs: fakeURLs{}, Health: &fakeHealth{}, Vault: v, IDs: ids,
-		MaxPayload: 1 << 20, MaxBatchBody: 8 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		MaxPayload: 1 << 20, MaxBatchBody: 8 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

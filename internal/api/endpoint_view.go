@@ -25,7 +25,7 @@ type endpointView struct {
 	Description   string            `json:"description"`
 	Types         []string          `json:"types" nullable:"false"`
 	Status        string            `json:"status" enum:"active,paused,disabled"`
-	StatusReason  *string           `json:"status_reason"`
+	StatusReason  *string           `json:"status_reason" doc:"Why it is not active: manual, gone (it answered 410) or failing (nothing but failures for long)."`
 	Policy        json.RawMessage   `json:"policy" doc:"The endpoint's policy level."`
 	PolicyHash    string            `json:"policy_hash" doc:"Of the policy that all levels give together."`
 	Headers       map[string]string `json:"headers" doc:"Values are write-only and read as ***."`

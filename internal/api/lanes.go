@@ -37,6 +37,9 @@ type laneView struct {
 	SlowStart     bool     `json:"slow_start"`
 	BaseLatencyMS *float64 `json:"base_latency_ms"`
 	RatePerSecond *float64 `json:"rate_per_second" doc:"null: not paced."`
+
+	Storm      stormView      `json:"storm"`
+	RetryQueue retryQueueView `json:"retry_queue"`
 }
 
 func (a *API) addLaneRoutes() {
@@ -55,6 +58,18 @@ func (a *API) addLaneRoutes() {
 		OperationID: "get-endpoint-policy", Method: http.MethodGet, Path: endpointPath + "/policy",
 		Summary: "Get the resolved policy and where each value came from", Tags: tags,
 	}, needRead, a.getPolicy)
+	register(a, huma.Operation{
+		OperationID: "list-lanes", Method: http.MethodGet, Path: tenantPath + "/lanes",
+		Summary: "List lanes", Tags: tags,
+	}, needRead, func(ctx context.Context, c *call, in *laneList) (*listOutput[laneView], error) {
+		return a.listLanes(ctx, c, in.PageParams, in.LaneParams)
+	})
+	register(a, huma.Operation{
+		OperationID: "list-all-lanes", Method: http.MethodGet, Path: "/v1/lanes",
+		Summary: "List lanes of all tenants", Tags: tags,
+	}, needAdminRead, func(ctx context.Context, c *call, in *allLaneList) (*listOutput[laneView], error) {
+		return a.listLanes(ctx, c, in.PageParams, in.LaneParams)
+	})
 }
 
 // laneState says whether a destination's lane is open.
@@ -75,7 +90,11 @@ func (a *API) laneOf(ctx context.Context, e hook.Endpoint) (*output[laneView], e
 	if err != nil {
 		return nil, err
 	}
-	return &output[laneView]{Body: showLane(s.Destination, &r.Policy)}, nil
+	v := showLane(s.Destination, &r.Policy)
+	if v.Storm, v.RetryQueue, err = a.watchOf(ctx, e.ID); err != nil {
+		return nil, err
+	}
+	return &output[laneView]{Body: v}, nil
 }
 
 func showLane(d store.Destination, p *policy.Policy) laneView {

@@ -34,6 +34,7 @@ func TestPaging(t *testing.T) {
 	}
 	for range 7 {
 		w.event(w.a, "order.paid")
+		w.operational(w.a.tenant, 0, hook.BreakerOpened)
 	}
 	for path, key := range map[string]string{
 		"/v1/tenants":                w.admin,
@@ -44,6 +45,8 @@ func TestPaging(t *testing.T) {
 		"/v1/tenants/acme/events?type=order.*&type=x": w.a.read,
 		"/v1/tenants/-/deliveries":                    w.admin,
 		"/v1/tenants/acme/deliveries?status=pending":  w.a.read,
+		"/v1/operational-events":                      w.adminRead,
+		"/v1/tenants/acme/operational-events?type=*":  w.a.read,
 	} {
 		sep := "?"
 		if strings.Contains(path, "?") {

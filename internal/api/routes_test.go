@@ -47,6 +47,8 @@ var routeRows = map[string]row{
 	"GET /v1/tenants/{tenant}/endpoints/{endpoint}/secret":         {writers, ""},
 	"GET /v1/tenants/{tenant}/endpoints/{endpoint}/lane":           {readers, ""},
 	"GET /v1/tenants/{tenant}/endpoints/{endpoint}/policy":         {readers, ""},
+	"GET /v1/tenants/{tenant}/lanes":                               {readers, ""},
+	"GET /v1/tenants/{tenant}/operational-events":                  {readers, ""},
 	"POST /v1/tenants/{tenant}/events":                             {senders, `{"type":"t","payload":1}`},
 	"POST /v1/tenants/{tenant}/events/batch":                       {senders, `{"events":[{"type":"t","payload":1}]}`},
 	"GET /v1/tenants/{tenant}/events":                              {readers, ""},
@@ -68,16 +70,19 @@ var routeRows = map[string]row{
 	"POST /v1/tenants/{tenant}/replays/{replay}/pause":             {writers, `{}`},
 	"POST /v1/tenants/{tenant}/replays/{replay}/resume":            {writers, `{}`},
 	"POST /v1/tenants/{tenant}/replays/{replay}/cancel":            {writers, `{}`},
-	"GET /v1/presets":           {readers, ""},
-	"GET /v1/presets/{name}":    {readers, ""},
-	"POST /v1/policies/preview": {readers, `{"policy":{}}`},
-	"GET /v1/keys":              {"admin", ""},
-	"POST /v1/keys":             {"admin", `{"name":"k","scope":"admin"}`},
-	"DELETE /v1/keys/{key}":     {"admin", ""},
-	"GET /v1/me":                {anybody, ""},
-	"GET /livez":                {},
-	"GET /readyz":               {},
-	"GET /openapi.json":         {},
+	"GET /v1/lanes":              {"admin admin:read", ""},
+	"GET /v1/operational-events": {"admin admin:read", ""},
+	"GET /v1/presets":            {readers, ""},
+	"GET /v1/presets/{name}":     {readers, ""},
+	"POST /v1/policies/preview":  {readers, `{"policy":{}}`},
+	"GET /v1/keys":               {"admin", ""},
+	"POST /v1/keys":              {"admin", `{"name":"k","scope":"admin"}`},
+	"DELETE /v1/keys/{key}":      {"admin", ""},
+	"GET /v1/me":                 {anybody, ""},
+	"GET /livez":                 {},
+	"GET /readyz":                {},
+	"GET /metrics":               {},
+	"GET /openapi.json":          {},
 }
 
 // fill puts ids into a path.
@@ -213,8 +218,9 @@ func TestListsStayInTheirTenant(t *testing.T) {
 		w.event(s, "order.paid")
 		w.settle(w.deliveries(s)[0], hook.Dead, hook.DeadExhausted)
 		w.replay(s, `{"all":true}`)
+		w.operational(s.tenant, 0, hook.BreakerOpened)
 	}
-	for _, path := range []string{"endpoints", "events", "deliveries", "dead-letters", "replays"} {
+	for _, path := range []string{"endpoints", "events", "deliveries", "dead-letters", "replays", "lanes", "operational-events"} {
 		mine := w.must(200, http.MethodGet, "/v1/tenants/-/"+path, w.a.read, nil)
 		if s := string(mine.body); strings.Contains(s, w.b.id) || !strings.Contains(s, w.a.id) {
 			t.Errorf("%s of tenant a: %s", path, s)
@@ -259,7 +265,7 @@ func TestDocument(t *testing.T) {
 	}
 	checkRefs(t, doc, doc)
 	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
-	for name, strict := range map[string]bool{"Delivery": false, "Problem": false, "TenantCreateBody": true, "Signature": true, "Replay": false, "ReplayPreview": false} {
+	for name, strict := range map[string]bool{"Delivery": false, "Problem": false, "TenantCreateBody": true, "Signature": true, "Replay": false, "ReplayPreview": false, "Lane": false, "OperationalEvent": false} {
 		s, _ := schemas[name].(map[string]any)
 		if s == nil || (s["additionalProperties"] == false) != strict {
 			t.Errorf("schema %s: %v, strict %v", name, s["additionalProperties"], strict)

@@ -125,7 +125,7 @@ func (a *API) addFallbacks() {
 		}
 		slices.Sort(known)
 		allow := strings.Join(known, ", ")
-		refuse := func(w http.ResponseWriter, r *http.Request) {
+		refuse := func(w http.ResponseWriter, _ *http.Request) {
 			pr := newProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path takes "+allow)
 			pr.allow = allow
 			a.write(w, callBy(w), pr)
@@ -139,7 +139,7 @@ func (a *API) addFallbacks() {
 			}
 		}
 	}
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		a.fail(w, callBy(w), errNoRoute)
 	})
 }

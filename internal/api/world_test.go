@@ -40,6 +40,7 @@ type world struct {
 	health *fakeHealth
 	logs   *logBuffer
 
+	loopback         bool // the listener, for /metrics
 	admin, adminRead string
 	def              hook.Tenant // uid default
 	a, b             side
@@ -109,7 +110,8 @@ func newWorld(t *testing.T) *world {
 	v, err := vault.Open([]vault.Key{key})
 	w.ok(err)
 	w.api, err = api.New(api.Config{
-		Store: db, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
+		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
+		Store:   db, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -355,7 +357,7 @@ func (w *world) dump(tables ...string) string {
 	if len(tables) == 0 {
 		tables = []string{
 			"tenants", "endpoints", "secrets", "events", "idempotency_keys", "deliveries", "attempts",
-			"policies", "api_keys", "audit", "lanes", "tenant_usage", "replays",
+			"policies", "api_keys", "audit", "lanes", "tenant_usage", "replays", "lane_watch", "operational_events",
 		}
 	}
 	var out strings.Builder

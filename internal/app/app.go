@@ -20,10 +20,12 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/ingest"
+	"github.com/breakwaterhq/breakwater/internal/metric"
 	"github.com/breakwaterhq/breakwater/internal/replay"
 	"github.com/breakwaterhq/breakwater/internal/retention"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/vault"
+	"github.com/breakwaterhq/breakwater/internal/watch"
 )
 
 // App is one server.
@@ -31,8 +33,9 @@ type App struct {
 	opts Options
 	log  *slog.Logger
 
-	listener atomic.Pointer[net.TCPAddr]
-	draining atomic.Bool
+	listener        atomic.Pointer[net.TCPAddr]
+	metricsListener atomic.Pointer[net.TCPAddr]
+	draining        atomic.Bool
 
 	db         store.DB
 	node       hook.Node
@@ -45,6 +48,8 @@ type App struct {
 	api        *api.API
 	janitor    *retention.Janitor
 	replays    *replay.Runner
+	watch      *watch.Watcher
+	metrics    *metric.Metrics
 }
 
 // New checks the options. It opens and starts nothing.
@@ -83,12 +88,13 @@ func (a *App) egressConfig() egress.Config {
 }
 
 // self is what this server listens on: never a destination.
-func (a *App) self() []netip.AddrPort {
-	addr := a.listener.Load()
-	if addr == nil {
-		return nil
+func (a *App) self() (own []netip.AddrPort) {
+	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener} {
+		if addr := l.Load(); addr != nil {
+			own = append(own, addr.AddrPort())
+		}
 	}
-	return []netip.AddrPort{addr.AddrPort()}
+	return own
 }
 
 // Run opens the store, serves until ctx ends, and then stops in order: no new
@@ -149,15 +155,19 @@ func (a *App) build() error {
 	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Log: a.log,
-		Committed: func(b *store.Batch) { a.dispatcher.Committed(b) },
+		Committed: a.committed,
 	})
 	if err != nil {
+		return err
+	}
+	if err := a.buildWatch(); err != nil {
 		return err
 	}
 	hints, _ := a.db.(store.Hints)
 	a.dispatcher, err = dispatch.New(dispatch.Config{
 		Store: a.db, Settler: a.writer, Sender: a.client, Vault: a.vault, IDs: a.ids, Node: a.node, Log: a.log,
-		Hints: hints, ServerPolicy: policyLevel,
+		Hints: hints, ServerPolicy: policyLevel, Watch: lookout{a.watch, a.metrics},
+		Keeper:      &keeper{store: a.db, ids: a.ids, bell: bell{a}, announce: a.announceEvent},
 		MaxInFlight: o.MaxInFlight, Window: o.Window, PayloadMemory: o.PayloadMemory,
 		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew, ProxyInUse: o.EgressProxy != "",
 	})
@@ -186,7 +196,7 @@ func (a *App) build() error {
 	}
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
-		ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err
@@ -204,8 +214,9 @@ func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string
 
 	failed := &failure{stop: cancel}
 	writer := start(outlive, failed, a.runWriter)
+	watcher := start(outlive, failed, a.watch.Run) // outlives those who tell it something
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
-	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof)
+	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics)
 	server := a.httpServer()
 	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, listener) })
 	a.announce(newKey)
@@ -218,7 +229,7 @@ func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string
 	if shutErr := server.Shutdown(stopCtx); shutErr != nil {
 		_ = server.Close()
 	}
-	for _, p := range []*part{web, side, dispatcher, writer} {
+	for _, p := range []*part{web, side, dispatcher, watcher, writer} {
 		p.stop()
 	}
 	return failed.first()

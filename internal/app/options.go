@@ -25,6 +25,8 @@ type Options struct {
 	TLSCertFile    string
 	TLSKeyFile     string
 	PprofListen    string // empty: off; loopback only
+	MetricsListen  string // empty: on Listen
+	MetricsToken   string // lets its bearer read the metrics; empty: none
 
 	MaxPayload            int64
 	MaxBatchBody          int64

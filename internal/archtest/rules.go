@@ -7,7 +7,7 @@ type imports struct {
 }
 
 // allowed lists every package of the module. Arrows point down only: cli → app
-// → {api, ingest, dispatch, replay, retention} → {store, egress, vault} → {policy,
+// → {api, ingest, dispatch, replay, retention, watch} → {store, egress, vault} → {policy,
 // lane, sign} → hook. Siblings do not meet; where one needs another it
 // declares a small interface and app hands it over.
 var allowed = map[string]imports{
@@ -35,7 +35,8 @@ var allowed = map[string]imports{
 		own:       in("internal/hook", "internal/lane", "internal/store"),
 		libraries: in("github.com/jackc/pgx/v5"),
 	},
-	"internal/store/pgtest": {libraries: in("github.com/jackc/pgx/v5")},
+	"internal/store/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
+	"internal/store/pgtest":    {own: in("internal/store/pgcluster")},
 	"internal/store/storetest": {
 		own:       in("internal/hook", "internal/lane", "internal/store"),
 		libraries: in("github.com/google/go-cmp", "pgregory.net/rapid"),
@@ -50,6 +51,11 @@ var allowed = map[string]imports{
 	},
 	"internal/replay":    {own: in("internal/hook", "internal/policy", "internal/store")},
 	"internal/retention": {own: in("internal/hook", "internal/store")},
+	"internal/watch":     {own: in("internal/hook", "internal/store")},
+	"internal/metric": {
+		own:       in("internal/hook"),
+		libraries: in("github.com/prometheus/client_golang"),
+	},
 	"internal/api": {
 		own:       in("internal/hook", "internal/policy", "internal/sign", "internal/store", "internal/vault"),
 		libraries: in("github.com/danielgtaylor/huma/v2", "golang.org/x/time/rate"),
@@ -59,6 +65,7 @@ var allowed = map[string]imports{
 		"internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api",
+		"internal/watch", "internal/metric",
 	)},
 
 	"internal/sink": {own: in("internal/hook", "receiver")},
@@ -70,8 +77,18 @@ var allowed = map[string]imports{
 		own:       in("internal/hook", "internal/policy", "internal/lane"),
 		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
 	},
+	"internal/bench": {
+		own:       in("internal/bench/histogram", "internal/bench/procfs", "internal/bench/wire", "internal/store/pgcluster"),
+		libraries: in("gonum.org/v1/plot"),
+	},
+	"internal/bench/histogram": {},
+	"internal/bench/procfs":    {},
+	"internal/bench/relay":     {own: in("internal/egress")},
+	"internal/bench/wire":      {},
 	"internal/cli": {
-		own:       in("internal/app", "internal/config", "internal/sim", "internal/sink", "receiver"),
+		own: in(
+			"internal/app", "internal/bench", "internal/bench/relay", "internal/config", "internal/sim", "internal/sink", "receiver",
+		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
 	"internal/archtest": {},
@@ -117,6 +134,9 @@ var (
 	}
 
 	// mayConnect are the packages that may: the guarded client, the client of
-	// our own API, and the stores' drivers.
-	mayConnect = set("internal/egress", "internal/cli", "internal/store/postgres", "internal/store/pgtest")
+	// our own API, the stores' drivers, and the load generator.
+	mayConnect = set(
+		"internal/egress", "internal/cli", "internal/store/postgres", "internal/store/pgcluster",
+		"internal/bench", "internal/bench/wire",
+	)
 )

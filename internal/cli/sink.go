@@ -64,6 +64,7 @@ func (f *sinkFlags) define(cmd *cobra.Command) {
 	flags.DurationVar(&b.After, "after", 0, "when failing begins")
 	flags.DurationVar(&b.Latency, "latency", 0, "wait before every answer")
 	flags.StringVar(&f.rateLimit, "rate-limit", "", "accepted requests per second, such as 20/s; beyond it 429 with Retry-After")
+	flags.IntVar(&b.RateBurst, "rate-burst", 0, "requests that --rate-limit lets through at once (default those of one second)")
 	flags.IntVar(&b.RetryAfter, "retry-after", 0, "seconds to send as Retry-After with 429 and failures")
 	flags.StringVar(&f.flap, "flap", "", "alternate between working and failing, such as 30s/10s")
 	flags.StringVar(&f.crashOver, "crash-over", "", "arrivals in one second that crash the sink, such as 100/s")

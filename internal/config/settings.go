@@ -120,6 +120,20 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "metrics.listen", help: "address of its own for /metrics; when empty it is on the API's address, for loopback, admin keys and metrics.token only",
+		value: text{
+			field: func(c *Config) *string { return &c.Options.MetricsListen }, check: checkListen,
+			word: "host:port", rule: "host:port",
+		},
+	},
+	{
+		key: "metrics.token", secret: true, help: "lets its bearer read /metrics; with metrics.listen nobody else may",
+		value: text{
+			field: func(c *Config) *string { return &c.Options.MetricsToken }, check: checkAdminKey,
+			word: "token", rule: "16 to 256 visible ASCII characters",
+		},
+	},
+	{
 		key: "log.level", def: "info", help: "least severe messages to log",
 		value: logLevel{},
 	},

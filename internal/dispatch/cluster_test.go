@@ -163,6 +163,7 @@ type peer struct {
 	writer *store.Writer
 	d      *dispatch.Dispatcher
 	sends  sender
+	keeper dispatch.Keeper
 	halt   [2]func()
 	ended  chan error // of the dispatcher
 }
@@ -210,6 +211,7 @@ func (r *rig) join(b *book, name string, tune ...func(*peer)) *peer {
 	r.must(err)
 	p.d, err = dispatch.New(dispatch.Config{
 		Store: p.db, Settler: p.writer, Sender: &p.sends, Vault: r.vault, IDs: ids, Node: p.node, Log: log, Loops: 2, Seed: 7,
+		Keeper: p.keeper,
 	})
 	r.must(err)
 	p.halt[0] = background(func(ctx context.Context) { p.ended <- p.d.Run(ctx) })

@@ -34,6 +34,8 @@ type destination struct {
 	policy *policy.Policy
 	hash   hook.PolicyHash
 
+	rev           int64 // of the endpoint
+	updatedAt     time.Time
 	state         hook.EndpointState
 	probeWantedAt time.Time
 	resetWantedAt time.Time
@@ -51,6 +53,7 @@ func newDestination(v *vault.Vault, d *store.Destination, p *policy.Resolved, no
 	t := &destination{
 		tenant: e.TenantID, url: e.URL, mode: e.Body, signatures: e.Signatures,
 		policy: &p.Policy, hash: p.Hash,
+		rev: e.Rev, updatedAt: e.UpdatedAt,
 		state: e.State, probeWantedAt: e.ProbeWantedAt, resetWantedAt: e.ResetWantedAt,
 	}
 	if err := t.open(v, e, d.Secrets); err != nil {

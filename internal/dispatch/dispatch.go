@@ -55,6 +55,8 @@ type Config struct {
 	Hints store.Hints
 	// Watch hears what happens; nil: nobody does.
 	Watch Watcher
+	// Keeper turns endpoints off; nil: they stay on whatever they answer.
+	Keeper Keeper
 	// ServerPolicy is the server's policy level, JSON; nil means none.
 	ServerPolicy []byte
 
@@ -86,6 +88,7 @@ type Dispatcher struct {
 	attempts       context.Context
 	cancelAttempts context.CancelFunc
 	work           sync.WaitGroup // attempts, reads and the like
+	crew           chan *flight   // to the goroutines that make attempts
 
 	loseStore sync.Once
 	storeLost chan struct{}
@@ -107,7 +110,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	cfg.LeaseRenew = cmp.Or(cfg.LeaseRenew, 5*time.Second)
 	cfg.Loops = cmp.Or(cfg.Loops, min(runtime.GOMAXPROCS(0), 8))
 	cfg.Seed = cmp.Or(cfg.Seed, rand.New(rand.NewPCG(uint64(cfg.IDs.Next(time.Now())), uint64(time.Now().UnixNano()))).Uint64())
-	d := &Dispatcher{cfg: cfg, storeLost: make(chan struct{})}
+	d := &Dispatcher{cfg: cfg, storeLost: make(chan struct{}), crew: make(chan *flight)}
 	d.slots.max = cfg.MaxInFlight
 	d.loader = newLoader(cfg)
 	d.teller = newTeller(cfg)

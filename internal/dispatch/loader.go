@@ -175,13 +175,14 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 		return
 	}
 	r.lane.Configure(now, got.dest.policy.Lane())
-	blocked := r.lane.Checkpoint()
-	switch held := got.dest.state != hook.Active; {
+	before := r.lane.Checkpoint()
+	r.lane.ForgetFailures(got.dest.updatedAt)
+	switch held := r.isHeld(got.dest); {
 	case held && !r.lane.Paused():
 		r.lane.Pause(now)
 		l.spill(r)
 	case !held && r.lane.Paused():
-		r.lane.Resume(now)
+		l.resume(now, r)
 	case got.dest.url != old.url && r.lane.State() == lane.Closed:
 		r.lane.Reset(now) // another server: what was learnt of the old one is void
 	}
@@ -192,8 +193,18 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 	if got.dest.probeWantedAt.After(old.probeWantedAt) {
 		r.lane.ProbeNow(now)
 	}
-	if r.lane.Checkpoint() != blocked {
+	if r.lane.Checkpoint() != before {
 		l.d.cfg.Settler.Settle(nil, l.checkpoint(r))
+	}
+}
+
+// resume ends a pause or a disabling. A lane that discards would end at once
+// all that was held for it; so it starts closed and finds out.
+func (l *loop) resume(now time.Time, r *resident) {
+	r.lane.Resume(now)
+	if r.discards() {
+		r.lane.Reset(now)
+		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
 	}
 }
 
@@ -201,6 +212,8 @@ func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 	waiting := r.lane.Drop()
 	if got.lane != nil {
 		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), true)
+		r.lane.ForgetFailures(got.dest.updatedAt)
+		r.saved = *got.lane
 		l.actOnWishes(now, r, got)
 	} else {
 		r.lane = lane.New(got.dest.policy.Lane(), now)
@@ -219,7 +232,7 @@ func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 		l.spill(r)
 	}
 	if r.lane.State() != lane.Closed {
-		l.d.cfg.Watch.LaneOpened(r.tenant, r.endpoint)
+		l.d.cfg.Watch.LaneFound(r.tenant, r.endpoint)
 	}
 }
 

@@ -26,6 +26,7 @@ func (l *loop) pump(now time.Time, r *resident) {
 		return
 	}
 	l.sendWhatMay(now, r)
+	l.discard(now, r)
 	l.readMore(now, r)
 	l.expire(now, r)
 	if l.evict(now, r) {
@@ -64,14 +65,14 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 		kind: dec.Kind, tag: dec.Tag, started: now,
 		laneState: r.lane.State(), laneLimit: r.lane.Limit(), laneInFlight: r.lane.InFlight(),
 	}
-	l.d.work.Go(func() { l.d.fly(f) })
+	l.d.send(f)
 }
 
 // readMore reads ahead when the window runs low and more is due on disk. A lane
-// that is blocked reads nothing: its backlog costs nothing while it waits.
+// that holds reads nothing: its backlog costs nothing while it waits.
 func (l *loop) readMore(now time.Time, r *resident) {
 	if r.reading || r.diskDue.IsZero() || r.diskDue.After(now) ||
-		r.lane.Queued() > l.d.cfg.Window/4 || len(r.items) >= l.d.cfg.Window || !r.lane.BlockedSince(now).IsZero() {
+		r.lane.Queued() > l.d.cfg.Window/4 || len(r.items) >= l.d.cfg.Window || r.holds(now) {
 		return
 	}
 	r.reading = true
@@ -124,16 +125,16 @@ func (l *loop) readEnded(r *resident) (noted time.Time) {
 // nextLook is when the lane wants to be pumped without any other input.
 func (l *loop) nextLook(now time.Time, r *resident) time.Time {
 	at := r.lane.Wake(now)
-	blocked := !r.lane.BlockedSince(now).IsZero()
-	if r.diskDue.After(now) && (!blocked || r.lane.Queued() == 0) && !r.lane.Paused() {
+	holds := r.holds(now)
+	if r.diskDue.After(now) && (!holds || r.lane.Queued() == 0) && !r.lane.Paused() {
 		// An open lane without anything in memory probes with what falls due.
 		due := r.diskDue
-		if blocked && at.After(due) {
+		if holds && at.After(due) {
 			due = at
 		}
 		at = earliest(at, due)
 	}
-	if blocked && !r.expiring {
+	if holds && !r.expiring {
 		at = earliest(at, r.expireAt)
 	}
 	return earliest(at, r.evictAt())
@@ -240,6 +241,9 @@ func (l *loop) evict(now time.Time, r *resident) bool {
 	case r.idleSince.IsZero():
 		r.idleSince = now
 	case !now.Before(r.evictAt()):
+		if !r.savedAt.IsZero() && r.lane.Checkpoint().Moved(r.saved) {
+			l.d.cfg.Settler.Settle(nil, l.checkpoint(r))
+		}
 		l.drop(r)
 		return true
 	}

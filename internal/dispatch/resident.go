@@ -43,6 +43,10 @@ type resident struct {
 	// asked for one of them.
 	lookNewest bool
 
+	// disabledFrom is above 0 while the endpoint is being turned off: rows of it
+	// with a lower Rev do not count.
+	disabledFrom int64
+
 	saved   lane.Checkpoint // the latest one handed to the store
 	savedAt time.Time
 
@@ -134,16 +138,18 @@ func (r *resident) knows(id hook.ID) bool {
 }
 
 // hasRoom reports whether the lane may keep one more delivery in memory. A lane
-// that is blocked keeps a few that never failed: they are what a probe should
+// that holds keeps a few that never failed: they are what a probe should
 // carry, and nothing may crowd them out. What a person asked for always fits.
 func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery) bool {
 	switch {
 	case d.Restore != nil:
 		return true
-	case r.lane.BlockedSince(now).IsZero():
-		return len(r.items) < l.d.cfg.Window
-	default:
+	case r.holds(now):
 		return d.Progress.Fails == 0 && r.lane.Queued() < min(freshKept, l.d.cfg.Window)
+	case r.lane.ProbeDue(now) && r.lane.Queued() == 0:
+		return true // the probe: without room for it, the search for one would not end
+	default:
+		return len(r.items) < l.d.cfg.Window
 	}
 }
 
@@ -242,7 +248,8 @@ const saveEvery = time.Second
 // hasMoved reports whether what the lane has learnt differs enough from its last
 // checkpoint to be saved with the next result.
 func (l *loop) hasMoved(now time.Time, r *resident) bool {
-	return now.Sub(r.savedAt) >= saveEvery && r.lane.Checkpoint().Moved(r.saved)
+	c := r.lane.Checkpoint()
+	return c.Recovered(r.saved) || now.Sub(r.savedAt) >= saveEvery && c.Moved(r.saved)
 }
 
 // saved takes note of checkpoints that were stored, or refused.

@@ -32,6 +32,10 @@ func (l *loop) result(now time.Time, f *flight) {
 	if f.tag.Probe {
 		r.soughtFresh = false
 	}
+	if why := l.disableReason(f, change, v); why != "" {
+		l.disable(now, r, why)
+		change.Save = true
+	}
 
 	s := &store.Settle{
 		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts,
@@ -69,7 +73,9 @@ func (l *loop) result(now time.Time, f *flight) {
 func (l *loop) note(r *resident, c lane.Change, v policy.Verdict) {
 	if c.Opened {
 		r.soughtFresh = false
-		l.spill(r)
+		if !r.discards() {
+			l.spill(r)
+		}
 		l.d.cfg.Watch.LaneOpened(r.tenant, r.endpoint)
 		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
 	}
@@ -77,6 +83,7 @@ func (l *loop) note(r *resident, c lane.Change, v policy.Verdict) {
 		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
 		l.d.cfg.Log.Info("lane closed", "endpoint", hook.EndpointPrefix.Format(r.endpoint))
 	}
+	l.warnOfFailing(r, c)
 }
 
 // settledDelivery is the delivery row as the verdict leaves it.

@@ -10,8 +10,11 @@ import (
 type Watcher interface {
 	// Attempted tells of an attempt that has ended.
 	Attempted(a Attempted)
-	// LaneOpened tells that a lane opened, or was taken over open.
+	// LaneOpened tells that a lane opened.
 	LaneOpened(tenant, endpoint hook.ID)
+	// LaneFound tells that a lane was taken over open: it opened earlier, under
+	// an owner before.
+	LaneFound(tenant, endpoint hook.ID)
 	// LaneClosed tells that a lane closed.
 	LaneClosed(tenant, endpoint hook.ID)
 	// LaneLeft tells that a lane is no longer in this node's memory: it has
@@ -34,6 +37,7 @@ type unwatched struct{}
 
 func (unwatched) Attempted(Attempted)     {}
 func (unwatched) LaneOpened(_, _ hook.ID) {}
+func (unwatched) LaneFound(_, _ hook.ID)  {}
 func (unwatched) LaneClosed(_, _ hook.ID) {}
 func (unwatched) LaneLeft(_, _ hook.ID)   {}
 

@@ -1,19 +1,18 @@
 package egress
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,31 +60,24 @@ type Config struct {
 // Client sends requests. It is safe for concurrent use.
 type Client struct {
 	guard        *guard
-	transport    transport
+	carrier      carrier
 	proxied      bool
 	requireHTTPS bool
-	userAgent    []string
 	keep         int
-	idle         time.Duration
 }
 
-// transport is what Send needs of an HTTP/1.1 implementation. It dials through
-// the guard, finds the attempt in the request's context and reports to the
-// trace it set there.
-type transport interface {
-	RoundTrip(*http.Request) (*http.Response, error)
-	CloseIdleConnections()
+// carrier takes a request out on one connection and brings the answer back. It
+// reports to the attempt what becomes of it and says with an error that there
+// was no answer. There are two: lean for everything that is sent directly, and
+// standard, which speaks to proxies.
+type carrier interface {
+	carry(h *hop, a *attempt) (Result, error)
+	closeIdle()
 }
 
 // New checks cfg, fills in defaults, and opens no connection.
 func New(cfg Config) (*Client, error) {
-	cfg.UserAgent = cmp.Or(cfg.UserAgent, "Breakwater")
-	cfg.ResponseKeep = cmp.Or(cfg.ResponseKeep, 16<<10)
-	cfg.MaxConnsPerHost = cmp.Or(cfg.MaxConnsPerHost, 100)
-	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 90*time.Second)
-	if cfg.Resolver == nil {
-		cfg.Resolver = net.DefaultResolver
-	}
+	cfg.fill()
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("egress: %w", err)
 	}
@@ -97,15 +89,29 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("egress: %w", err)
 	}
-	return &Client{
+	c := &Client{
 		guard:        g,
-		transport:    newTransport(cfg, g, roots),
 		proxied:      cfg.Proxy != nil,
 		requireHTTPS: cfg.RequireHTTPS,
-		userAgent:    []string{cfg.UserAgent},
 		keep:         max(cfg.ResponseKeep, 0),
-		idle:         cfg.IdleTimeout,
-	}, nil
+	}
+	if cfg.Proxy != nil {
+		c.carrier = newStandard(cfg, roots, (&proxyDialer{}).dial)
+	} else {
+		c.carrier = newLean(cfg, roots, newDialer(g, cfg.Resolver))
+	}
+	return c, nil
+}
+
+// fill puts defaults in place of what is not set.
+func (cfg *Config) fill() {
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "Breakwater")
+	cfg.ResponseKeep = cmp.Or(cfg.ResponseKeep, 16<<10)
+	cfg.MaxConnsPerHost = cmp.Or(cfg.MaxConnsPerHost, 100)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 90*time.Second)
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
 }
 
 func (cfg *Config) check() error {
@@ -144,54 +150,21 @@ func rootCAs(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func newTransport(cfg Config, g *guard, roots *x509.CertPool) *http.Transport {
-	var http1 http.Protocols
-	http1.SetHTTP1(true)
-	t := &http.Transport{
-		// DialTLSContext must stay unset: it would replace this for https.
-		DialContext: newDialer(g, cfg.Resolver).dial,
-		TLSClientConfig: &tls.Config{
-			MinVersion:         tls.VersionTLS12,
-			RootCAs:            roots,
-			NextProtos:         []string{"http/1.1"},
-			ClientSessionCache: tls.NewLRUClientSessionCache(maxIdle),
-		},
-		Protocols:              &http1,
-		DisableCompression:     true, // answers are kept as they came
-		MaxResponseHeaderBytes: maxHeaderBytes,
-		MaxConnsPerHost:        cfg.MaxConnsPerHost,
-		MaxIdleConnsPerHost:    cfg.MaxConnsPerHost,
-		MaxIdleConns:           maxIdle,
-		IdleConnTimeout:        cfg.IdleTimeout,
+// tlsConfig says whom we trust. Both carriers speak HTTP/1.1 and nothing else.
+func tlsConfig(roots *x509.CertPool) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		RootCAs:            roots,
+		NextProtos:         []string{"http/1.1"},
+		ClientSessionCache: tls.NewLRUClientSessionCache(maxIdle),
+		// Small records show a page sooner. A request is used as a whole.
+		DynamicRecordSizingDisabled: true,
 	}
-	if cfg.Proxy != nil {
-		t.Proxy = http.ProxyURL(cfg.Proxy) // never from the environment
-		t.DialContext = (&proxyDialer{}).dial
-		t.OnProxyConnectResponse = checkConnect
-	}
-	return t
-}
-
-// checkConnect tells a proxy that refuses us from one that cannot reach the
-// destination: the latter is the destination's failure.
-func checkConnect(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
-	err := fmt.Errorf("proxy answered CONNECT with status %d", answer.StatusCode)
-	switch answer.StatusCode {
-	case http.StatusOK:
-		return nil
-	case http.StatusForbidden:
-		return &reasonError{hook.BlockedAddress, err}
-	case http.StatusBadGateway, http.StatusServiceUnavailable:
-		return &reasonError{hook.Unreachable, err}
-	case http.StatusGatewayTimeout:
-		return &reasonError{hook.ConnectTimeout, err}
-	}
-	return &reasonError{hook.LocalError, err}
 }
 
 // CloseIdle closes idle connections, for instance because the rules changed:
 // addresses are judged when a connection is opened.
-func (c *Client) CloseIdle() { c.transport.CloseIdleConnections() }
+func (c *Client) CloseIdle() { c.carrier.closeIdle() }
 
 // Request is one attempt. Body and the values of Header must never be changed,
 // not even after Send has returned: an early answer ends the attempt while the
@@ -218,11 +191,7 @@ type Request struct {
 // the reason is Interrupted.
 func (c *Client) Send(ctx context.Context, req *Request) Result {
 	start := time.Now()
-	deadline := start.Add(cmp.Or(req.Total, 30*time.Second))
-	own, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-
-	h := hop{client: c, req: req, caller: ctx, own: own, deadline: deadline, header: c.header(req.Header)}
+	h := hop{client: c, req: req, caller: ctx, deadline: start.Add(cmp.Or(req.Total, 30*time.Second))}
 	res := h.follow()
 	res.Latency = time.Since(start)
 	if res.Reason == hook.BlockedAddress {
@@ -233,12 +202,12 @@ func (c *Client) Send(ctx context.Context, req *Request) Result {
 
 // hop is one request of a Send; redirects make several.
 type hop struct {
-	client      *Client
-	req         *Request
-	caller, own context.Context
-	deadline    time.Time
-	url         *url.URL
-	header      http.Header
+	client   *Client
+	req      *Request
+	caller   context.Context
+	deadline time.Time
+	url      *url.URL
+	dropped  []string // names of headers that stay behind
 }
 
 // try sends the request on one connection after the other until it was
@@ -250,68 +219,36 @@ func (h *hop) try() Result {
 			deadline: h.deadline,
 			begin:    time.Now(),
 		}
-		resp, err := h.client.transport.RoundTrip(h.request(a.bind(h.own))) //nolint:bodyclose // h.result closes it
-		if err != nil && tries < maxTries && h.own.Err() == nil && a.wroteNothing() {
-			a.end(h.client.idle)
+		res, err := h.client.carrier.carry(h, a)
+		if err != nil && tries < maxTries && !h.over() && a.wroteNothing() {
 			continue
 		}
-		res := h.result(a, resp, err)
-		a.end(h.client.idle)
+		if err != nil {
+			res = failed(a.explain(h, err))
+		}
 		res.Phases = a.phases()
 		res.RemoteAddr = a.remoteAddr()
 		return res
 	}
 }
 
-func (h *hop) result(a *attempt, resp *http.Response, err error) Result {
-	if err != nil {
-		return failed(a.explain(h.caller, h.own, err, h.client.proxied))
-	}
-	return h.client.answer(resp)
-}
+// over reports whether the caller or the clock has ended the attempt.
+func (h *hop) over() bool { return h.caller.Err() != nil || h.late() }
 
-// request builds the request. GetBody is set for the transport, which needs it
-// to move an unwritten request to another connection.
-func (h *hop) request(ctx context.Context) *http.Request {
-	r := (&http.Request{
-		Method:        http.MethodPost,
-		URL:           h.url,
-		Host:          h.url.Host,
-		Header:        h.header,
-		Body:          http.NoBody,
-		ContentLength: int64(len(h.req.Body)),
-		Proto:         "HTTP/1.1",
-		ProtoMajor:    1,
-		ProtoMinor:    1,
-	}).WithContext(ctx)
-	if len(h.req.Body) > 0 {
-		r.Body = io.NopCloser(bytes.NewReader(h.req.Body))
-		r.GetBody = func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(h.req.Body)), nil
-		}
-	}
-	return r
-}
+func (h *hop) late() bool { return !time.Now().Before(h.deadline) }
 
-var identity = []string{"identity"}
-
-// header copies the caller's headers and leaves out what belongs to the
-// connection. Idempotency keys are among them: the transport would take them
-// for leave to send a request twice.
-func (c *Client) header(given http.Header) http.Header {
-	out := make(http.Header, len(given)+2)
-	for name, values := range given {
-		switch canonical := http.CanonicalHeaderKey(name); canonical {
-		case "Idempotency-Key", "X-Idempotency-Key",
-			"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te",
-			"Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Accept-Encoding":
-		default:
-			if !strings.HasPrefix(canonical, "Proxy-") {
-				out[name] = values
-			}
-		}
+// carries reports whether a header of the caller is sent: not what belongs to
+// the connection, and not what stayed behind at another host. Idempotency keys
+// are left out because the standard transport would take them for leave to
+// send a request twice.
+func (h *hop) carries(name string) bool {
+	switch canonical := http.CanonicalHeaderKey(name); canonical {
+	case "Idempotency-Key", "X-Idempotency-Key",
+		"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te",
+		"Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Accept-Encoding":
+		return false
+	default:
+		return !strings.HasPrefix(canonical, "Proxy-") &&
+			!slices.ContainsFunc(h.dropped, func(n string) bool { return strings.EqualFold(n, name) })
 	}
-	out["User-Agent"] = c.userAgent
-	out["Accept-Encoding"] = identity
-	return out
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// exitGrace is what a polite end may take beyond the end of an attempt.
+const exitGrace = 250 * time.Millisecond
+
 // conn puts a hard limit on how long anything may hold a connection. The HTTP
 // client's own timeouts do not cover every state (an answer of 101, a stalled
 // TLS close), and a deadline set once at dial would kill later requests on the

@@ -47,14 +47,9 @@ func newDialer(g *guard, r Resolver) *dialer {
 	}
 }
 
-// dial has the form of http.Transport.DialContext. ctx carries the attempt but
-// not its end, because the transport detaches dialling from the request; the
-// attempt's own budget ends the dial.
-func (d *dialer) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	a := attemptFrom(ctx)
-	if a == nil {
-		return nil, &BlockedError{Rule: "dial outside of an attempt"}
-	}
+// dial opens a connection within the attempt's budget for it. TLS shares the
+// budget: it limits the connection until somebody arms that anew.
+func (d *dialer) dial(ctx context.Context, a *attempt, address string) (*conn, error) {
 	limit := earlier(time.Now().Add(a.connect), a.deadline)
 	ctx, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
@@ -72,7 +67,7 @@ func (d *dialer) dial(ctx context.Context, _, address string) (net.Conn, error) 
 	}
 	a.enter(stageDialled)
 	c := newConn(tcp)
-	c.arm(limit) // TLS shares the connect budget; the attempt arms it anew
+	c.arm(limit)
 	return c, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"flag"
 	"io"
 	"math/big"
 	"net"
@@ -27,6 +28,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
+
+// standard runs the tests with the carrier that serves proxies; see
+// TestStandardCarrierToo.
+var standard = flag.Bool("standard", false, "send with the transport of net/http")
 
 // soon is what a busy machine may add to any limit before a test complains.
 const soon = 3 * time.Second
@@ -45,7 +50,11 @@ func newClient(t testing.TB, change func(*egress.Config)) *egress.Client {
 
 func mustNew(t testing.TB, cfg egress.Config) *egress.Client {
 	t.Helper()
-	c, err := egress.New(cfg)
+	open := egress.New
+	if *standard {
+		open = egress.NewStandard
+	}
+	c, err := open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

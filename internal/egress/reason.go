@@ -133,17 +133,16 @@ func isAny(err error, targets ...error) bool {
 
 // explain gives the error of a round trip its reason. The stage the attempt
 // had reached decides where the error alone does not: a deadline says nothing
-// about what it cut off. caller is the context of Send's caller, own the one
-// with the attempt's deadline.
-func (a *attempt) explain(caller, own context.Context, err error, proxied bool) error {
+// about what it cut off.
+func (a *attempt) explain(h *hop, err error) error {
 	var known *reasonError
 	switch {
-	case caller.Err() != nil:
+	case h.caller.Err() != nil:
 		return &reasonError{hook.Interrupted, err}
 	case errors.As(err, &known):
 		return err
-	case !a.gotConn && own.Err() != nil:
-		return &reasonError{a.stalledReason(proxied), err}
+	case !a.gotConn && h.late():
+		return &reasonError{a.stalledReason(h.client.proxied), err}
 	case !a.gotConn && stage(a.stage.Load()) == stageHandshaking:
 		return &reasonError{handshakeReason(err), err}
 	case !a.gotConn && stage(a.stage.Load()) == stageDialled && isTimeout(err):

@@ -2,10 +2,8 @@ package egress
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -33,7 +31,8 @@ func (h *hop) follow() Result {
 			return res
 		}
 		if !strings.EqualFold(next.Host, h.url.Host) {
-			h.drop(h.req.DropOnHostChange)
+			// For all later hops: coming back does not bring them back.
+			h.dropped = h.req.DropOnHostChange
 		}
 		h.url = next
 	}
@@ -67,14 +66,4 @@ func (h *hop) location(res *Result) (*url.URL, bool) {
 	target := h.url.ResolveReference(given)
 	target.Fragment, target.RawFragment = "", "" // never sent
 	return target, h.url.Scheme == "http" || target.Scheme == "https"
-}
-
-// drop removes headers for this and all later hops: coming back to the first
-// host does not bring them back. It works on a copy because the transport may
-// still be writing the last request when its answer came early.
-func (h *hop) drop(names []string) {
-	h.header = maps.Clone(h.header)
-	maps.DeleteFunc(h.header, func(name string, _ []string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-	})
 }

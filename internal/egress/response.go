@@ -39,22 +39,30 @@ func (r *Result) hide() {
 	r.RemoteAddr, r.Phases, r.Latency = "", hook.Phases{}, 0
 }
 
-// answer reads a response. The status line decides: a body that breaks, drips
-// past the deadline or never ends changes nothing about it.
-func (c *Client) answer(resp *http.Response) Result {
-	defer resp.Body.Close()
-	res := Result{Status: resp.StatusCode, Header: resp.Header}
+// answer is a response of which the body was not read yet.
+type answer struct {
+	status int
+	header http.Header
+	length int64 // of the body; negative when unknown
+	body   io.Reader
+}
+
+// result reads what there is to read of an answer. The status line decides: a
+// body that breaks, drips past the deadline or never ends changes nothing about
+// it. ended says that the body was read to its end.
+func (c *Client) result(a answer) (res Result, ended bool) {
+	res = Result{Status: a.status, Header: a.header}
 	switch {
-	case resp.StatusCode < 200 || resp.StatusCode > 599:
+	case a.status < 200 || a.status > 599:
 		// After 101 the connection is a raw stream that no timeout of the
-		// transport covers: not a byte of it is read.
-		res.fail(hook.Protocol, fmt.Errorf("status %d is not a final answer", resp.StatusCode))
-	case resp.StatusCode == http.StatusProxyAuthRequired && c.proxied:
+		// standard transport covers: not a byte of it is read.
+		res.fail(hook.Protocol, fmt.Errorf("status %d is not a final answer", a.status))
+	case a.status == http.StatusProxyAuthRequired && c.proxied:
 		res.fail(hook.LocalError, errors.New("proxy asks for authentication"))
 	default:
-		res.Body, res.Truncated = readHead(resp.Body, resp.ContentLength, c.keep)
+		res.Body, res.Truncated, ended = readBody(a.body, a.length, c.keep)
 	}
-	return res
+	return res, ended
 }
 
 func (r *Result) fail(reason hook.Reason, err error) {
@@ -65,12 +73,12 @@ func (r *Result) fail(reason hook.Reason, err error) {
 // is kept of them is copied out.
 var scratch = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
-// readHead keeps the first bytes of a body and reads on to its end so that the
+// readBody keeps the first bytes of a body and reads on to its end so that the
 // connection can be used again, unless the end is too far away: closing such a
 // connection is cheaper than reading it empty. length is negative when unknown.
-func readHead(body io.Reader, length int64, keep int) (head []byte, truncated bool) {
+func readBody(body io.Reader, length int64, keep int) (head []byte, truncated, ended bool) {
 	if length == 0 {
-		return nil, false
+		return nil, false, true
 	}
 	limit := maxBodyBytes
 	if length > maxBodyBytes {
@@ -84,9 +92,10 @@ func readHead(body io.Reader, length int64, keep int) (head []byte, truncated bo
 		head = append(head, buf[:kept]...)
 		truncated = truncated || kept < n
 		if err != nil {
-			return head, truncated || !errors.Is(err, io.EOF)
+			ended = errors.Is(err, io.EOF)
+			return head, truncated || !ended, ended
 		}
 		read += n
 	}
-	return head, true
+	return head, true, false
 }

@@ -51,6 +51,7 @@ type Checkpoint struct {
 
 	FailingSince    time.Time // first failure since the last success
 	FailingAttempts int
+	FailingWarned   int // percent of DisableAfter that was last warned of
 }
 
 // Checkpoint returns what of the lane must outlive its owner.
@@ -66,15 +67,29 @@ func (l *Lane) Checkpoint() Checkpoint {
 		Limit: limit, SlowStart: l.ramp.slowStart, BaseLatency: seconds(l.ramp.base), BaseWeight: l.ramp.baseWeight,
 		SRTT: seconds(l.ramp.srtt), HealthyPeak: l.ramp.healthyPeak,
 		Pace: l.pace.rate, PaceSlowStart: l.pace.slowStart, ThrottledAt: l.pace.at, RetryAfter: l.pace.asked,
-		FailingSince: l.failing.since, FailingAttempts: l.failing.attempts,
+		FailingSince: l.failing.since, FailingAttempts: l.failing.attempts, FailingWarned: l.failing.warned,
 	}
 }
 
 // Moved reports whether the learnt numbers differ enough from those of an
 // earlier checkpoint to be saved again.
 func (c Checkpoint) Moved(since Checkpoint) bool {
-	return moved(c.Limit, since.Limit) || moved(c.HealthyPeak, since.HealthyPeak) || moved(c.Pace, since.Pace) ||
+	return c.SlowStart != since.SlowStart || c.failingMoved(since) || moved(c.Limit, since.Limit) || moved(c.HealthyPeak, since.HealthyPeak) || moved(c.Pace, since.Pace) ||
 		moved(c.BaseLatency.Seconds(), since.BaseLatency.Seconds())
+}
+
+// Recovered reports whether an earlier checkpoint tells of failures that a
+// success has ended. It is saved at once: read back, the old one would disable
+// an endpoint that works.
+func (c Checkpoint) Recovered(since Checkpoint) bool {
+	return c.FailingSince.IsZero() && !since.FailingSince.IsZero()
+}
+
+// failingMoved is a change of the failures that matters: how many there were
+// beyond the number that disables an endpoint does not.
+func (c Checkpoint) failingMoved(since Checkpoint) bool {
+	return !c.FailingSince.Equal(since.FailingSince) || c.FailingWarned != since.FailingWarned ||
+		min(c.FailingAttempts, failingAttempts) != min(since.FailingAttempts, failingAttempts)
 }
 
 // moved is a change by a tenth.
@@ -89,7 +104,7 @@ func Restore(cfg Config, c Checkpoint, now time.Time, u float64, newOwner bool) 
 	l := New(cfg, now)
 	l.openedBy, l.openedAt, l.closedAt = c.OpenReason, c.OpenedAt, c.ClosedAt
 	l.blocked, l.lastBad, l.hold = c.BlockedAt, c.LastBadAt, c.HoldUntil
-	l.failing = failing{since: c.FailingSince, attempts: c.FailingAttempts}
+	l.failing = failing{since: c.FailingSince, attempts: c.FailingAttempts, warned: c.FailingWarned}
 	l.pace = pace{rate: c.Pace, slowStart: c.PaceSlowStart, at: c.ThrottledAt, asked: max(c.RetryAfter, time.Second)}
 	l.pace.tokens.at = now
 	l.restoreRamp(c, now, newOwner)
@@ -108,7 +123,7 @@ func (l *Lane) restoreRamp(c Checkpoint, now time.Time, newOwner bool) {
 	r.base, r.baseWeight, r.srtt = c.BaseLatency.Seconds(), c.BaseWeight, c.SRTT.Seconds()
 	r.healthyPeak = max(c.HealthyPeak, 1)
 	r.baseAt = now
-	if !l.cfg.Fixed && c.Limit >= 1 {
+	if !l.cfg.Fixed && c.Limit >= 1 && r.base > 0 { // without a base nobody knows what the limit is worth
 		r.limit, r.slowStart = min(c.Limit, l.cfg.most()), c.SlowStart
 		if newOwner {
 			r.limit = max(1, r.limit/2)

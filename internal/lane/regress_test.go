@@ -120,3 +120,43 @@ func TestWishSurvivesTheOutage(t *testing.T) {
 		t.Errorf("first after the reset is %d (%v), want the delivery asked for", dec.Ref.ID, dec.Kind)
 	}
 }
+
+// TestEndOfSlowStartIsNews: whoever waits for the end of a slow start reads it
+// in the checkpoint, whatever became of the limit.
+func TestEndOfSlowStartIsNews(t *testing.T) {
+	t.Parallel()
+	slow := lane.Checkpoint{Limit: 10, HealthyPeak: 10, SlowStart: true}
+	found := slow
+	found.SlowStart = false
+	if slow.Moved(slow) || !found.Moved(slow) {
+		t.Error("the end of a slow start is not worth a checkpoint")
+	}
+}
+
+// TestEveryRetryAfterIsObeyed: what was sent before the lane opened steers
+// nothing, but when its answer asks to be left alone, no probe leaves before.
+func TestEveryRetryAfterIsObeyed(t *testing.T) {
+	t.Parallel()
+	cfg := config()
+	cfg.Limit = 6
+	d := drive(t, cfg)
+	d.arrive(10)
+	var flying []lane.Decision
+	for range 6 {
+		flying = append(flying, d.send())
+	}
+	for _, dec := range flying[:5] {
+		d.result(dec, hook.Down)
+	}
+	if d.l.State() != lane.Open {
+		t.Fatalf("state = %v after 5 failures, want open", d.l.State())
+	}
+	c := d.l.Result(d.now, 0.5, flying[5].Tag, lane.Outcome{Class: hook.Throttle, Hold: time.Hour, RetryAfter: time.Hour})
+	if !c.Save {
+		t.Error("the hold is not saved")
+	}
+	d.now = d.now.Add(59 * time.Minute)
+	d.quiet()
+	d.now = d.now.Add(time.Minute)
+	d.send()
+}

@@ -42,13 +42,16 @@ type Change struct {
 	// Disable is set when the endpoint has done nothing but fail for so long
 	// that it should be disabled.
 	Disable bool
+	// FailingWarn is set once when the endpoint has failed for this percentage
+	// of the time after which it is disabled.
+	FailingWarn int
 }
 
 // Result takes the outcome of an attempt. u is uniform in [0,1).
 func (l *Lane) Result(now time.Time, u float64, tag Tag, o Outcome) Change {
 	l.inFlight--
 	l.lastAny = now
-	disable := l.failing.learn(now, o.Class, l.cfg.DisableAfter)
+	disable, warn := l.failing.learn(now, o.Class, l.cfg.DisableAfter)
 	var c Change
 	switch {
 	case tag.Gen != l.gen:
@@ -58,13 +61,17 @@ func (l *Lane) Result(now time.Time, u float64, tag Tag, o Outcome) Change {
 		if isDown(o.Class) {
 			l.lastBad = now
 		}
+		if o.Hold > 0 { // whenever it was sent, the destination wants to be left alone now
+			l.holdUntil(now, now.Add(o.Hold))
+			c.Save = true
+		}
 		c.Refill = true
 	case tag.Probe:
 		c = l.probeResult(now, u, o)
 	default:
 		c = l.learn(now, u, tag, o)
 	}
-	c.Disable = disable
+	c.Disable, c.FailingWarn = disable, warn
 	return c
 }
 
@@ -217,6 +224,7 @@ func (l *Lane) probeResult(now time.Time, u float64, o Outcome) Change {
 type failing struct {
 	since    time.Time // first failure; zero: none
 	attempts int
+	warned   int // the last percentage that was told
 }
 
 const (
@@ -227,19 +235,58 @@ const (
 )
 
 // learn reports whether the endpoint has failed for long enough to be
-// disabled. Throttles and our own errors are no failures.
-func (f *failing) learn(now time.Time, c hook.Class, limit time.Duration) bool {
+// disabled, else the percentage of that time to warn of. Throttles and our own
+// errors are no failures.
+func (f *failing) learn(now time.Time, c hook.Class, limit time.Duration) (disable bool, warn int) {
 	switch c {
 	case hook.Success:
 		*f = failing{}
-		return false
+		return false, 0
 	case hook.Throttle, hook.Local:
-		return false
+		return false, 0
 	default:
 	}
 	if f.since.IsZero() {
 		f.since = now
 	}
 	f.attempts++
-	return limit > 0 && f.attempts >= failingAttempts && now.Sub(f.since) >= max(limit, failingSpread)
+	if f.attempts < failingAttempts {
+		return false, 0
+	}
+	reached := f.reached(now, limit)
+	if reached > f.warned && reached < 100 {
+		f.warned, warn = reached, reached
+	}
+	return reached == 100, warn
 }
+
+// reached returns how much of the time that disables the endpoint has passed:
+// 0, 50, 90 or 100 percent.
+func (f *failing) reached(now time.Time, limit time.Duration) int {
+	if limit <= 0 || f.since.IsZero() {
+		return 0
+	}
+	share := float64(now.Sub(f.since)) / float64(max(limit, failingSpread))
+	switch {
+	case share >= 1:
+		return 100
+	case share >= 0.9:
+		return 90
+	case share >= 0.5:
+		return 50
+	default:
+		return 0
+	}
+}
+
+// ForgetFailures starts the count of days with nothing but failures anew if it
+// began before t: the endpoint was changed then, and gets a new chance.
+func (l *Lane) ForgetFailures(t time.Time) {
+	if l.failing.since.Before(t) {
+		l.failing = failing{}
+	}
+}
+
+// FailingSince returns when the endpoint first failed after its last success;
+// zero: it has not.
+func (l *Lane) FailingSince() time.Time { return l.failing.since }

@@ -67,6 +67,7 @@ func (p *Policy) Judge(prog hook.Progress, due time.Time, o Outcome) Verdict {
 	switch {
 	case v.Class == hook.Success:
 		v.end(hook.Delivered, 0)
+		v.U = 0 // no wait was drawn
 	case offSchedule:
 		v.Unchanged = true
 	case v.Class == hook.Local:

@@ -55,6 +55,8 @@ func checkLaws(t *rapid.T, p *policy.Policy, before hook.Progress, due time.Time
 		"end goes with dead":               (v.State == hook.Dead) != (v.End != 0),
 		"end is a dead reason":             v.End > hook.DeadExpired,
 		"due goes with pending":            (v.State == hook.Pending) == v.DueAt.IsZero(),
+		"charged counts what was charged":  (v.Progress.Charged == before.Charged+1) != v.Charged || v.Progress.Charged < before.Charged,
+		"only real tries are charged":      v.Charged != (o.LaneClosed && !offSchedule && v.Class != hook.Throttle && v.Class != hook.Local),
 		"budget is kept":                   v.Progress.Charged > p.Retry.MaxAttempts,
 		"spent budget ends":                v.Charged && v.Progress.Charged == p.Retry.MaxAttempts && v.State == hook.Pending,
 		"probes and manual cost nothing":   offSchedule && v.Progress.Charged != before.Charged,

@@ -9,10 +9,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// calm is how long a lane must have been closed before a replay adds to what
-// it has held back. The checkpoint tells when a lane closed, but trails behind
-// how far its slow start has come.
-const calm = 15 * time.Second
+// slowStartWait bounds how long a replay waits for a slow start to end. A lane
+// with work of its own has found its limit by then; one without stays in slow
+// start until somebody sends, and that may be the replay.
+const slowStartWait = 15 * time.Second
 
 // laneOf returns what the lanes allow that the next deliveries go to.
 func (r *Runner) laneOf(ctx context.Context, now time.Time, j *hook.ReplayJob) (laneState, error) {
@@ -57,7 +57,7 @@ func stateOf(now time.Time, d *store.Destination) laneState {
 		return laneReady // it has never had anything to tell
 	case c.Open:
 		return laneOpen
-	case c.SlowStart, now.Before(c.HoldUntil), now.Sub(c.ClosedAt) < calm:
+	case now.Before(c.HoldUntil), c.SlowStart && now.Sub(c.ClosedAt) < slowStartWait:
 		return laneSettling
 	default:
 		return laneReady

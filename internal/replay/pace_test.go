@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/replay"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -113,6 +114,31 @@ func TestPaceDoublesAfterCleanMinutes(t *testing.T) {
 		if n > 2 {
 			t.Errorf("%d were fed in second %d of the first minute", n, i)
 		}
+	}
+}
+
+// TestPaceKeepsItsEstimate: 50,000 at the default pace take as long as the
+// preview says, and never more than the pace of their minute.
+func TestPaceKeepsItsEstimate(t *testing.T) {
+	t.Parallel()
+	const letters = 50_000
+	estimate := policy.Pace{PerMinute: 100, Ramp: 2, MaxMultiple: 10}.Estimate(letters, 100)
+	if estimate != 3150*time.Second {
+		t.Fatalf("the estimate is %v", estimate)
+	}
+	c := newCourse()
+	for c.job.Counts.Fed < letters && c.now.Sub(begin) < 2*estimate {
+		pace := c.job.CurrentPerMinute
+		c.pass(time.Second)
+		if fed := c.fed[len(c.fed)-1]; fed > pace/60+1 {
+			t.Fatalf("%d were fed within a second at a pace of %d a minute", fed, pace)
+		}
+	}
+	if took := c.now.Sub(begin); took < estimate-2*time.Second || took > estimate+2*time.Second {
+		t.Errorf("took %v, estimated %v", took, estimate)
+	}
+	if got, want := c.perMinute()[:6], []int{100, 200, 400, 800, 1000, 1000}; !cmp.Equal(got, want) {
+		t.Errorf("fed per minute %v, want %v", got, want)
 	}
 }
 
@@ -352,13 +378,17 @@ func TestLaneStates(t *testing.T) {
 		"never used":      {hook.Active, nil, replay.LaneReady},
 		"closed":          {hook.Active, &lane.Checkpoint{ClosedAt: begin.Add(-time.Minute)}, replay.LaneReady},
 		"never opened":    {hook.Active, &lane.Checkpoint{}, replay.LaneReady},
-		"closed just now": {hook.Active, &lane.Checkpoint{ClosedAt: begin.Add(-time.Second)}, replay.LaneSettling},
-		"slow start":      {hook.Active, &lane.Checkpoint{SlowStart: true}, replay.LaneSettling},
-		"asked to wait":   {hook.Active, &lane.Checkpoint{HoldUntil: begin.Add(time.Second)}, replay.LaneSettling},
-		"has waited":      {hook.Active, &lane.Checkpoint{HoldUntil: begin}, replay.LaneReady},
-		"open":            {hook.Active, &lane.Checkpoint{Open: true, SlowStart: true}, replay.LaneOpen},
-		"paused":          {hook.Paused, nil, replay.LaneHeld},
-		"disabled":        {hook.Disabled, &lane.Checkpoint{Open: true}, replay.LaneHeld},
+		"closed just now": {hook.Active, &lane.Checkpoint{ClosedAt: begin.Add(-time.Second)}, replay.LaneReady},
+		"slow start":      {hook.Active, &lane.Checkpoint{SlowStart: true, ClosedAt: begin.Add(-time.Second)}, replay.LaneSettling},
+		// A lane leaves slow start only under load: without any it would keep a
+		// replay waiting for ever.
+		"idle since":       {hook.Active, &lane.Checkpoint{SlowStart: true, ClosedAt: begin.Add(-time.Minute)}, replay.LaneReady},
+		"new, little used": {hook.Active, &lane.Checkpoint{SlowStart: true, Limit: 10}, replay.LaneReady},
+		"asked to wait":    {hook.Active, &lane.Checkpoint{HoldUntil: begin.Add(time.Second)}, replay.LaneSettling},
+		"has waited":       {hook.Active, &lane.Checkpoint{HoldUntil: begin}, replay.LaneReady},
+		"open":             {hook.Active, &lane.Checkpoint{Open: true, SlowStart: true}, replay.LaneOpen},
+		"paused":           {hook.Paused, nil, replay.LaneHeld},
+		"disabled":         {hook.Disabled, &lane.Checkpoint{Open: true}, replay.LaneHeld},
 	} {
 		d := store.Destination{Endpoint: hook.Endpoint{State: tc.endpoint}, Lane: tc.lane}
 		if got := replay.StateOf(begin, &d); got != tc.want {

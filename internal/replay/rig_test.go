@@ -282,7 +282,7 @@ func (r *rig) setLane(e hook.Endpoint, open bool) {
 	shard := hook.ShardOf(e.ID)
 	c := lane.Checkpoint{Open: open, Limit: 1, OpenedAt: r.now()}
 	if !open {
-		c.ClosedAt = r.now()
+		c.ClosedAt, c.SlowStart = r.now(), true
 	}
 	r.must(r.db.Commit(r.ctx(), &store.Batch{Node: r.node.ID, Now: r.now(), Lanes: []*store.LaneSave{
 		{Endpoint: e.ID, Tenant: e.TenantID, Shard: shard, Epoch: r.epochs[shard], Checkpoint: c},

@@ -18,6 +18,7 @@ type Behaviour struct {
 
 	Latency    time.Duration // wait before every answer
 	RateLimit  float64       // accepted requests per second, beyond it 429; 0 means no limit
+	RateBurst  int           // of RateLimit at once; 0 means those of one second
 	RetryAfter int           // seconds; sent with 429 (1 when 0) and with failures (none when 0)
 	Flap       Flap          // alternate between working and failing
 	Gone       bool          // answer 410
@@ -81,7 +82,7 @@ func (b Behaviour) withDefaults() (Behaviour, error) {
 		return b, errors.New("fail_rate: must be between 0 and 1")
 	case b.FailFor < 0 || b.After < 0 || b.Latency < 0 || b.CrashFor < 0:
 		return b, errors.New("durations must not be negative")
-	case b.RateLimit < 0 || b.CrashOver < 0 || b.Capacity < 0 || b.Workers < 0 || b.Queue < 0 || b.RetryAfter < 0:
+	case b.RateLimit < 0 || b.RateBurst < 0 || b.CrashOver < 0 || b.Capacity < 0 || b.Workers < 0 || b.Queue < 0 || b.RetryAfter < 0:
 		return b, errors.New("limits must not be negative")
 	}
 	if b.CrashFor == 0 {
@@ -94,6 +95,14 @@ func (b Behaviour) withDefaults() (Behaviour, error) {
 		b.Queue = max(minQueue, int(queueSeconds*b.Capacity))
 	}
 	return b, nil
+}
+
+// burst is how many requests RateLimit lets through at once.
+func (b *Behaviour) burst() float64 {
+	if b.RateBurst > 0 {
+		return float64(b.RateBurst)
+	}
+	return max(1, b.RateLimit)
 }
 
 // failing returns the status to fail with at now, or 0. from is when the

@@ -42,6 +42,7 @@ type change struct {
 	After      *string   `json:"after"`
 	Latency    *string   `json:"latency"`
 	RateLimit  *rate     `json:"rate_limit"`
+	RateBurst  *int      `json:"rate_burst"`
 	RetryAfter *int      `json:"retry_after"`
 	Flap       *string   `json:"flap"`
 	Gone       *bool     `json:"gone"`
@@ -174,6 +175,7 @@ func (c *change) apply(old *station, now time.Time) (*station, error) {
 	}
 	set(&b.Fail, c.Fail)
 	set(&b.FailRate, c.FailRate)
+	set(&b.RateBurst, c.RateBurst)
 	set(&b.RetryAfter, c.RetryAfter)
 	set(&b.Gone, c.Gone)
 	set(&b.SlowBody, c.SlowBody)

@@ -15,6 +15,7 @@ type Counts struct {
 	BadSignatures int64 `json:"bad_signatures"`
 	Unsigned      int64 `json:"unsigned"`
 	Throttled     int64 `json:"throttled"`
+	BrokenHolds   int64 `json:"broken_holds"` // came before a Retry-After had passed
 	Crashes       int64 `json:"crashes"`
 	InFlight      int64 `json:"in_flight"`
 	MaxInFlight   int64 `json:"max_in_flight"`
@@ -24,7 +25,7 @@ func (c Counts) answered() int64 { return c.OK + c.Failed }
 
 // counters are the live Counts.
 type counters struct {
-	requests, ok, failed, duplicates, badSignatures, unsigned, throttled, crashes atomic.Int64
+	requests, ok, failed, duplicates, badSignatures, unsigned, throttled, brokenHolds, crashes atomic.Int64
 
 	inFlight gauge
 }
@@ -33,13 +34,13 @@ func (c *counters) snapshot() Counts {
 	return Counts{
 		Requests: c.requests.Load(), OK: c.ok.Load(), Failed: c.failed.Load(), Duplicates: c.duplicates.Load(),
 		BadSignatures: c.badSignatures.Load(), Unsigned: c.unsigned.Load(), Throttled: c.throttled.Load(),
-		Crashes: c.crashes.Load(), InFlight: c.inFlight.now.Load(), MaxInFlight: c.inFlight.peak.Load(),
+		BrokenHolds: c.brokenHolds.Load(), Crashes: c.crashes.Load(), InFlight: c.inFlight.now.Load(), MaxInFlight: c.inFlight.peak.Load(),
 	}
 }
 
 func (c *counters) reset() {
 	for _, n := range []*atomic.Int64{
-		&c.requests, &c.ok, &c.failed, &c.duplicates, &c.badSignatures, &c.unsigned, &c.throttled, &c.crashes,
+		&c.requests, &c.ok, &c.failed, &c.duplicates, &c.badSignatures, &c.unsigned, &c.throttled, &c.brokenHolds, &c.crashes,
 	} {
 		n.Store(0)
 	}
@@ -75,6 +76,7 @@ type pathCount struct {
 	requests, ok, failed, duplicates atomic.Int64
 
 	inFlight gauge
+	hold     hold
 }
 
 func (p *pathCount) snapshot() PathCount {

@@ -32,9 +32,14 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	e := entry{Time: time.Now(), Path: r.URL.Path, InFlight: inFlight}
 	e.readHeaders(r.Header)
+	if pc.hold.broken(e.Time) {
+		e.Early = true
+		s.counts.brokenHolds.Add(1)
+	}
 	v := s.decide(r, st, &e)
 	s.count(v, pc, &e)
 	s.log.write(e)
+	pc.hold.ask(time.Now(), v.retryAfter)
 	reply(w, r, v)
 }
 

@@ -22,6 +22,7 @@ type entry struct {
 	Status    int       `json:"status"`
 	InFlight  int64     `json:"in_flight"`
 	Duplicate bool      `json:"duplicate"`
+	Early     bool      `json:"early,omitempty"` // within a Retry-After
 	Signature string    `json:"signature"`
 }
 

@@ -171,6 +171,6 @@ func (s *Sink) printTotals() {
 		return
 	}
 	c := s.counts.snapshot()
-	fmt.Fprintf(s.cfg.Out, "total %d ok %d fail %d dup %d badsig %d unsigned %d throttled %d crashes %d max-inflight %d ids %d\n", //nolint:errcheck // as above
-		c.Requests, c.OK, c.Failed, c.Duplicates, c.BadSignatures, c.Unsigned, c.Throttled, c.Crashes, c.MaxInFlight, s.ids.unique())
+	fmt.Fprintf(s.cfg.Out, "total %d ok %d fail %d dup %d badsig %d unsigned %d throttled %d early %d crashes %d max-inflight %d ids %d\n", //nolint:errcheck // as above
+		c.Requests, c.OK, c.Failed, c.Duplicates, c.BadSignatures, c.Unsigned, c.Throttled, c.BrokenHolds, c.Crashes, c.MaxInFlight, s.ids.unique())
 }

@@ -144,6 +144,62 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
+// TestRateBurst: a bucket of five, refilled with two per second.
+func TestRateBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSink(t, sink.Behaviour{RateLimit: 2, RateBurst: 5})
+		take := func(want int64) {
+			t.Helper()
+			before := s.Report().OK
+			for range 20 {
+				post(s, "/", "")
+			}
+			if got := s.Report().OK - before; got != want {
+				t.Errorf("%d were let through, want %d", got, want)
+			}
+		}
+		take(5)
+		take(0)
+		time.Sleep(1500 * time.Millisecond)
+		take(3)
+		time.Sleep(time.Hour)
+		take(5)
+		control(t, s, "", `{"rate_burst":1}`)
+		take(1)
+	})
+}
+
+// TestBrokenHolds: who asks for silence notices who does not keep it.
+func TestBrokenHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSink(t, sink.Behaviour{RateLimit: 1, RetryAfter: 3})
+		want := func(broken int64) {
+			t.Helper()
+			if got := s.Report().BrokenHolds; got != broken {
+				t.Errorf("%d broken holds after %v, want %d", got, time.Now(), broken)
+			}
+		}
+		post(s, "/a", "")
+		post(s, "/a", "")
+		want(0)
+		time.Sleep(200 * time.Millisecond)
+		post(s, "/a", "") // was on its way; the hold now lasts until 3.2 s
+		want(0)
+		time.Sleep(2900 * time.Millisecond)
+		post(s, "/b", "") // another endpoint has not been asked
+		want(0)
+		post(s, "/a", "") // throttled again: until 6.1 s
+		want(1)
+		time.Sleep(3 * time.Second)
+		post(s, "/a", "")
+		want(1)
+		control(t, s, "", `{"reset":true}`)
+		want(0)
+	})
+}
+
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newSink(t, sink.Behaviour{})
@@ -453,7 +509,7 @@ func TestSlowBodyEndsWithRun(t *testing.T) {
 
 func TestBadBehaviour(t *testing.T) {
 	t.Parallel()
-	for _, b := range []sink.Behaviour{{Fail: 99}, {FailRate: 1.1}, {Latency: -1}, {RateLimit: -1}} {
+	for _, b := range []sink.Behaviour{{Fail: 99}, {FailRate: 1.1}, {Latency: -1}, {RateLimit: -1}, {RateBurst: -1}} {
 		if _, err := sink.New(sink.Config{Initial: b}); err == nil {
 			t.Errorf("New(%+v) must fail", b)
 		}

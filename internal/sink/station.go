@@ -36,7 +36,7 @@ type station struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	arrivals window // for CrashOver
-	admitted window // for RateLimit
+	admitted bucket // for RateLimit
 }
 
 func newStation(b Behaviour, secrets []string, now time.Time) (*station, error) {
@@ -101,11 +101,8 @@ func (st *station) judge(now time.Time) (v verdict, crashed bool) {
 	if status := b.failing(st.from, now, st.rng.Float64()); status != 0 {
 		return verdict{status: status, retryAfter: b.RetryAfter}, false
 	}
-	if b.RateLimit > 0 {
-		if float64(st.admitted.count(now)) >= b.RateLimit {
-			return verdict{status: http.StatusTooManyRequests, retryAfter: max(b.RetryAfter, 1), throttled: true}, false
-		}
-		st.admitted.add(now)
+	if b.RateLimit > 0 && !st.admitted.take(now, b.RateLimit, b.burst()) {
+		return verdict{status: http.StatusTooManyRequests, retryAfter: max(b.RetryAfter, 1), throttled: true}, false
 	}
 	return verdict{status: http.StatusOK, slowBody: b.SlowBody}, false
 }

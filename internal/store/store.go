@@ -29,6 +29,9 @@ type DB interface {
 	DeliveryLog
 	Replays
 	ReplayFeeder
+	Watch
+	LaneLog
+	OperationalLog
 	Maintenance
 
 	// Shared reports whether several nodes may work on this database. When it

@@ -273,9 +273,14 @@ func (s *server) publish(eventType string, n int) {
 // publishOne sends one event under a key until it is accepted, through kills
 // and restarts, and returns its id.
 func publishOne(ctx context.Context, url, eventType, key string) (string, error) {
-	for {
+	return publishTo(ctx, func(int) string { return url }, eventType, key)
+}
+
+// publishTo is publishOne with another server for each try.
+func publishTo(ctx context.Context, url func(try int) string, eventType, key string) (string, error) {
+	for try := 0; ; try++ {
 		var out struct{ ID string }
-		err := call(ctx, http.MethodPost, url+"/v1/tenants/default/events", object{"type": eventType, "payload": object{"key": key}}, &out, "Idempotency-Key", key)
+		err := call(ctx, http.MethodPost, url(try)+"/v1/tenants/default/events", object{"type": eventType, "payload": object{"key": key}}, &out, "Idempotency-Key", key)
 		var refused *errAnswer
 		switch {
 		case err == nil:

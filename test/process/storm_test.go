@@ -1,106 +1,44 @@
 package process_test
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"net/http"
-	"os/exec"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 )
 
-// destination is a `breakwater sink` that crashes when it is overrun.
-type destination struct {
-	t   *testing.T
-	url string
-}
-
-type sinkReport struct {
-	Requests  int64 `json:"requests"`
-	OK        int64 `json:"ok"`
-	Failed    int64 `json:"failed"`
-	Throttled int64 `json:"throttled"`
-	Crashes   int64 `json:"crashes"`
-	Dup       int64 `json:"duplicates"`
-	UniqueIDs int64 `json:"unique_ids"`
-	MaxFlight int64 `json:"max_in_flight"`
-}
-
-func startSink(t *testing.T, args ...string) *destination {
-	t.Helper()
-	cmd := exec.Command(binary, append([]string{"sink", "--listen", "127.0.0.1:0"}, args...)...)
-	stderr, err := cmd.StderrPipe() // its counts go to stdout
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out := bufio.NewReader(stderr)
-	line, err := out.ReadString('\n')
-	url := strings.TrimSuffix(strings.TrimSpace(line[strings.LastIndex(line, "http://"):]), "/")
-	if err != nil || !strings.HasPrefix(url, "http://") {
-		t.Fatalf("sink did not start: %v %q", err, line)
-	}
-	go func() {
-		for {
-			if _, err := out.ReadString('\n'); err != nil {
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
-	return &destination{t: t, url: url}
-}
-
-func (d *destination) tell(what object) {
-	d.t.Helper()
-	if err := call(d.t.Context(), http.MethodPost, d.url+"/_sink", what, nil); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-func (d *destination) report() sinkReport {
-	d.t.Helper()
-	var r sinkReport
-	if err := call(d.t.Context(), http.MethodGet, d.url+"/_sink", nil, &r); err != nil {
-		d.t.Fatal(err)
-	}
-	return r
-}
-
 // traffic publishes at a steady rate until it is stopped, and returns how many
-// events were accepted.
+// events were accepted. A server that is away is passed over.
 func traffic(t *testing.T, url func(n int) string, perSecond float64) (accepted func() int64, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
 	var n atomic.Int64
-	done := make(chan struct{})
+	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(time.Duration(float64(time.Second) / perSecond))
 		defer tick.Stop()
 		for i := 0; ; i++ {
 			select {
-			case <-ctx.Done():
+			case <-t.Context().Done():
+				return
+			case <-quit: // the last event is not cut short: it may have been accepted
 				return
 			case <-tick.C:
 			}
-			if _, err := publishOne(ctx, url(i), "order.paid", fmt.Sprintf("%s-%d", t.Name(), i)); err == nil {
+			next := func(try int) string { return url(i + try) }
+			if _, err := publishTo(t.Context(), next, "order.paid", fmt.Sprintf("%s-%d", t.Name(), i)); err == nil {
 				n.Add(1)
 			}
 		}
 	}()
-	return n.Load, func() { cancel(); <-done }
+	return n.Load, func() { close(quit); <-done }
 }
 
 // recovery is one run of an outage and the drain after it.
@@ -108,55 +46,173 @@ type recovery struct {
 	capacity float64
 	live     float64
 	workers  int
+	sink     []string      // more flags of the destination
+	policy   object        // of the endpoint
 	warm     time.Duration // traffic before the outage; 0: the endpoint is new
 	outage   time.Duration
-	nodes    int // on Postgres; 0: one on SQLite
-	during   func(nodes []*server)
+	answer   time.Duration // how long a failing destination takes to answer
+	nodes    int           // on Postgres; 0: one on SQLite
+	inOutage func(*storm)  // called as the outage begins, and may take all of it
+	inDrain  func(*storm)  // called as it ends
 }
 
-// run returns the sink's report, the events accepted, and drain over optimum.
-func (c recovery) run(t *testing.T) (sinkReport, int64, float64) {
+// storm is a recovery under way, and what has come of it.
+type storm struct {
+	t        *testing.T
+	nodes    []*server
+	dsn      string
+	d        *destination
+	endpoint string
+
+	began    time.Time // the outage
+	ended    time.Time
+	report   sinkReport
+	accepted int64
+	drain    float64 // over the optimum
+}
+
+// run lets it happen.
+func (c recovery) run(t *testing.T) *storm {
 	t.Helper()
-	var nodes []*server
-	if c.nodes == 0 {
-		nodes = []*server{serve(t)}
-	} else {
-		dsn := pgtest.DSN(t)
-		for range c.nodes {
-			nodes = append(nodes, serve(t, "--database-url", dsn, "--lease-ttl", "5s", "--lease-renew", "1s"))
-		}
-		eventually(t, 30*time.Second, "the nodes share the shards", func() bool { return shared(t, dsn, c.nodes) })
-	}
-	d := startSink(t, "--capacity", fmt.Sprintf("%g/s", c.capacity), "--workers", fmt.Sprint(c.workers), "--crash-over", fmt.Sprintf("%g/s", 3*c.capacity), "--crash-for", "10s")
-	if c.warm == 0 {
-		d.tell(object{"fail": 503})
-	}
-	nodes[0].endpoint(d.url+"/hook", nil)
-	accepted, stop := traffic(t, func(n int) string { return nodes[n%min(len(nodes), 2)].url }, c.live)
+	s := c.start(t)
+	accepted, stop := traffic(t, func(n int) string { return s.nodes[n%len(s.nodes)].url }, c.live)
 	time.Sleep(c.warm)
-	d.tell(object{"fail": 503})
-	time.Sleep(c.outage)
-	d.tell(object{"fail": 0})
-	recovered := time.Now()
-	backlog := float64(accepted() - d.report().UniqueIDs)
+	s.began = time.Now()
+	s.d.tell(object{"fail": 503, "latency": c.answer.String()})
+	if c.inOutage != nil {
+		c.inOutage(s)
+	}
+	time.Sleep(time.Until(s.began.Add(c.outage)))
+	s.ended = time.Now()
+	s.d.tell(object{"fail": 0, "latency": "0s"})
+	backlog := float64(accepted() - s.d.report().UniqueIDs)
 	optimum := backlog / (c.capacity - c.live)
-	if c.during != nil {
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			c.during(nodes)
-		}()
-		defer func() { <-over }()
+	if c.inDrain != nil {
+		c.inDrain(s)
 	}
 	eventually(t, time.Duration(4*optimum*float64(time.Second))+time.Minute, "the backlog is drained", func() bool {
 		time.Sleep(200 * time.Millisecond)
-		return float64(accepted()-d.report().OK) <= max(20, 3*c.live)
+		return float64(accepted()-s.d.report().UniqueIDs) <= max(20, 3*c.live)
 	})
-	drain := time.Since(recovered).Seconds() / optimum
+	s.drain = time.Since(s.ended).Seconds() / optimum
 	time.Sleep(3 * time.Second)
 	stop()
-	eventually(t, 30*time.Second, "everything is delivered", func() bool { return d.report().OK >= accepted() })
-	return d.report(), accepted(), drain
+	eventually(t, 60*time.Second, "everything is delivered", func() bool { return s.d.report().UniqueIDs >= accepted() })
+	s.report, s.accepted = s.d.report(), accepted()
+	return s
+}
+
+// start brings up the servers and the destination.
+func (c recovery) start(t *testing.T) *storm {
+	t.Helper()
+	s := &storm{t: t}
+	if c.nodes == 0 {
+		s.nodes = []*server{serve(t)}
+	} else {
+		s.dsn = pgtest.DSN(t)
+		for range c.nodes {
+			s.nodes = append(s.nodes, serve(t, "--database-url", s.dsn, "--lease-ttl", "5s", "--lease-renew", "1s"))
+		}
+		eventually(t, 30*time.Second, "the nodes share the shards", func() bool { return shared(t, s.dsn, c.nodes) })
+	}
+	args := append([]string{
+		"--capacity", fmt.Sprintf("%g/s", c.capacity), "--workers", fmt.Sprint(c.workers),
+		"--crash-over", fmt.Sprintf("%g/s", 3*c.capacity), "--crash-for", "10s",
+	}, c.sink...)
+	s.d = startSink(t, args...)
+	if c.warm == 0 {
+		s.d.tell(object{"fail": 503})
+	}
+	extra := object{}
+	if c.policy != nil {
+		extra["policy"] = c.policy
+	}
+	s.endpoint, _ = s.nodes[0].endpoint(s.d.url+"/hook", extra)
+	return s
+}
+
+// checkUnharmed: the destination was not crashed, and nothing was lost.
+func (s *storm) checkUnharmed() {
+	s.t.Helper()
+	if s.report.Crashes > 0 {
+		s.t.Errorf("the destination crashed %d more times", s.report.Crashes)
+	}
+	if s.report.UniqueIDs != s.accepted {
+		s.t.Errorf("%d events arrived, %d were accepted", s.report.UniqueIDs, s.accepted)
+	}
+}
+
+// laneView is what the API says of a lane.
+type laneView struct {
+	State         string
+	OpenedAt      time.Time `json:"opened_at"`
+	Limit         float64
+	RatePerSecond float64 `json:"rate_per_second"`
+}
+
+func (s *server) lane(endpoint string) laneView {
+	s.t.Helper()
+	var v laneView
+	s.api("GET", "/endpoints/"+endpoint+"/lane", nil, &v)
+	return v
+}
+
+// opened waits until the lane is open and returns since when.
+func (s *storm) opened() time.Time {
+	s.t.Helper()
+	var v laneView
+	eventually(s.t, 20*time.Second, "the lane opens", func() bool {
+		v = s.nodes[0].lane(s.endpoint)
+		return v.State == "open"
+	})
+	return v.OpenedAt
+}
+
+// probes returns what came to the destination while the lane was open. Whatever
+// was on its way when it opened has come within a second; no probe has.
+func (s *storm) probes(opened time.Time) []arrival {
+	s.t.Helper()
+	return between(s.d.arrivals(), opened.Add(time.Second), s.ended)
+}
+
+// owner returns which node owns the lane of the only endpoint; nil: none does.
+func (s *storm) owner() *server {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.dsn)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close(s.t.Context())
+	const owner = `SELECT n.name FROM endpoints e JOIN shards s ON s.shard = e.shard JOIN nodes n ON n.id = s.owner_id
+WHERE s.expires_at > clock_timestamp()`
+	var name string
+	if err := conn.QueryRow(s.t.Context(), owner).Scan(&name); err != nil {
+		return nil
+	}
+	for _, n := range s.nodes {
+		kept, err := os.ReadFile(filepath.Join(n.dir, "node.name"))
+		if err == nil && strings.TrimSpace(string(kept)) == name {
+			return n
+		}
+	}
+	s.t.Fatalf("the lane is owned by %q, which is none of the nodes", name)
+	return nil
+}
+
+// killOwner kills the node that owns the lane, waits until another does, and
+// returns when that was.
+func (s *storm) killOwner() time.Time {
+	s.t.Helper()
+	old := s.owner()
+	if old == nil {
+		s.t.Fatal("nobody owns the lane")
+	}
+	old.kill()
+	eventually(s.t, 20*time.Second, "another node owns the lane", func() bool {
+		now := s.owner()
+		return now != nil && now != old
+	})
+	return time.Now()
 }
 
 // TestRecoveryAfterAnOutage: a destination that crashes when it is overrun
@@ -172,40 +228,65 @@ func TestRecoveryAfterAnOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, accepted, drain := c.run(t)
-			waste := float64(r.Failed) / float64(accepted)
-			t.Logf("%d accepted, %d crashes, drained in %.2f x the optimum, %.3f wasted attempts per event, %d at most in flight", accepted, r.Crashes, drain, waste, r.MaxFlight)
-			if r.Crashes > 0 {
-				t.Errorf("the destination crashed %d more times", r.Crashes)
-			}
-			if drain > 1.5 {
-				t.Errorf("drained in %.2f x the optimum, want at most 1.5", drain)
+			s := c.run(t)
+			waste := float64(s.report.Failed) / float64(s.accepted)
+			t.Logf("%d accepted, %d crashes, drained in %.2f x the optimum, %.3f wasted attempts per event, %d at most in flight",
+				s.accepted, s.report.Crashes, s.drain, waste, s.report.MaxFlight)
+			s.checkUnharmed()
+			if s.drain > 1.5 {
+				t.Errorf("drained in %.2f x the optimum, want at most 1.5", s.drain)
 			}
 			// Noticing the outage takes five failures and finding its end a probe
 			// every two seconds or so, however few events there are.
-			least := (5 + c.outage.Seconds()/1.6) / float64(accepted)
+			least := (5 + c.outage.Seconds()/leastGap.Seconds()) / float64(s.accepted)
 			if limit := max(0.05, least); waste > limit {
 				t.Errorf("%.3f wasted attempts per event, want at most %.3f", waste, limit)
-			}
-			if r.UniqueIDs != accepted {
-				t.Errorf("%d events arrived, %d were accepted", r.UniqueIDs, accepted)
 			}
 		})
 	}
 }
 
-// TestFailOverDuringARecovery kills a node while the backlog drains: the
-// destination is not crashed by the new owner.
+// TestFailOverDuringARecovery kills the owner of the lane while the backlog
+// drains: the new one neither crashes the destination nor loses anything.
 func TestFailOverDuringARecovery(t *testing.T) {
 	t.Parallel()
-	c := recovery{capacity: 100, live: 50, workers: 20, warm: 20 * time.Second, outage: 30 * time.Second, nodes: 3}
-	c.during = func(nodes []*server) {
-		time.Sleep(5 * time.Second)
-		nodes[2].kill()
+	c := recovery{capacity: 100, live: 50, workers: 20, warm: 15 * time.Second, outage: 25 * time.Second, nodes: 3}
+	c.inDrain = func(s *storm) {
+		eventually(t, 20*time.Second, "the drain has begun", func() bool { return s.nodes[0].lane(s.endpoint).State == "closed" })
+		time.Sleep(4 * time.Second)
+		began := time.Now()
+		s.killOwner()
+		t.Logf("another node owns the lane %v after the kill", time.Since(began))
 	}
-	r, accepted, drain := c.run(t)
-	t.Logf("%d accepted, %d crashes, drained in %.2f x the optimum", accepted, r.Crashes, drain)
-	if r.Crashes > 0 {
-		t.Errorf("the destination crashed %d more times", r.Crashes)
+	s := c.run(t)
+	t.Logf("%d accepted, %d crashes, %d arrived again, drained in %.2f x the optimum, %d at most in flight",
+		s.accepted, s.report.Crashes, s.report.Dup, s.drain, s.report.MaxFlight)
+	s.checkUnharmed()
+}
+
+// TestFailOverDuringAnOutage kills the owner of an open lane: the next owner
+// goes on probing where it stopped, never two at a time.
+func TestFailOverDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	c := recovery{
+		capacity: 100, live: 20, workers: 20, warm: 8 * time.Second, outage: 30 * time.Second, nodes: 3,
+		answer: 300 * time.Millisecond, // so that two probes at a time would meet
+	}
+	var opened, killed, taken time.Time
+	c.inOutage = func(s *storm) {
+		opened = s.opened()
+		time.Sleep(6 * time.Second)
+		killed = time.Now()
+		taken = s.killOwner()
+	}
+	s := c.run(t)
+	probes := s.probes(opened)
+	before, after := len(between(probes, opened, killed)), len(between(probes, taken, s.ended))
+	t.Logf("%d accepted, %d crashes, drained in %.2f x the optimum; %d probes before the kill, %d after the take-over %v later",
+		s.accepted, s.report.Crashes, s.drain, before, after, taken.Sub(killed))
+	s.checkUnharmed()
+	checkProbes(t, probes)
+	if before == 0 || after == 0 {
+		t.Errorf("%d probes before the kill and %d after it, want some of both", before, after)
 	}
 }

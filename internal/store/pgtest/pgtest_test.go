@@ -1,6 +1,7 @@
 package pgtest_test
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -108,8 +109,11 @@ func TestChildPanics(t *testing.T) {
 		t.Skip("run by TestNothingIsLeftBehind")
 	}
 	c := pgtest.Start(t)
-	root, _, _ := strings.Cut(strings.TrimPrefix(c.DSN(), "host="), " ")
-	t.Logf("cluster at %s", root)
+	dsn, err := url.Parse(c.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("cluster at %s", dsn.Query().Get("host"))
 	ended := make(chan struct{})
 	go func() { panic("planned: no clean-up runs after this") }()
 	<-ended

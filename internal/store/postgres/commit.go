@@ -84,8 +84,9 @@ func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (co
 // own because the next one then gets a snapshot that sees what they did.
 const lockShards = `SELECT pg_advisory_xact_lock_shared(7001, shard) FROM unnest($1::int[]) AS shard`
 
-// queueShardLocks locks the shards of all settles and lanes, in order.
-func (r *run) queueShardLocks() {
+// queueShardLocks locks the shards of all settles and lanes, in order, and
+// returns them.
+func (r *run) queueShardLocks() []int {
 	var seen [hook.Shards]bool
 	for _, s := range r.batch.Settles {
 		seen[s.Shard] = true
@@ -101,6 +102,7 @@ func (r *run) queueShardLocks() {
 	}
 	r.query(lockShards, nil)
 	columns[int]{r.pipeline, shards}.int4s(func(shard int) int { return shard })
+	return shards
 }
 
 // lacksPartition reports whether a row found no partition for its id.

@@ -48,7 +48,12 @@ WITH won AS (
   FROM (
     SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS tenant_id, unnest($3::bigint[]) AS rev, unnest($4::text[]) AS key,
       unnest($5::bytea[]) AS hash, unnest($6::timestamptz[]) AS expires) AS n
-  WHERE n.rev = (SELECT t.config_rev FROM tenants t WHERE t.id = n.tenant_id)`
+  WHERE ` + acceptFresh
+
+	// acceptFresh keeps what was matched against the configuration as it is now;
+	// $25 are the tenants of the batch. They are looked up once and hashed. IS TRUE
+	// keeps the planner from making it a join.
+	acceptFresh = `((n.tenant_id, n.rev) IN (SELECT t.id, t.config_rev FROM tenants t WHERE t.id = ANY($25::bigint[]))) IS TRUE`
 
 	acceptEvents = `
   ON CONFLICT (tenant_id, scope, key) DO UPDATE
@@ -62,7 +67,7 @@ stored AS (
     SELECT unnest($8::bigint[]) AS id, unnest($9::bigint[]) AS tenant_id, unnest($10::bigint[]) AS rev,
       unnest($11::bool[]) AS keyed, unnest($12::timestamptz[]) AS created_at, unnest($13::text[]) AS type,
       unnest($14::text[]) AS content_type, unnest($15::bytea[]) AS payload) AS n
-  WHERE n.rev = (SELECT t.config_rev FROM tenants t WHERE t.id = n.tenant_id)
+  WHERE ` + acceptFresh + `
     AND (NOT n.keyed OR n.id IN (SELECT event_id FROM won))`
 
 	acceptDeliveries = `
@@ -99,8 +104,9 @@ func (r *run) queueAccepts() {
 		return
 	}
 	r.accepts.separate(r.batch.Accepts)
+	tenants := tenantsOf(r.accepts.asked)
 	r.query(lockTenants, nil)
-	columns[int]{r.pipeline, tenantLocks(r.accepts.asked)}.int4s(func(lock int) int { return lock })
+	columns[int]{r.pipeline, tenantLocks(tenants)}.int4s(func(lock int) int { return lock })
 
 	statement := acceptFirst
 	if r.batch.Rerun {
@@ -112,6 +118,7 @@ func (r *run) queueAccepts() {
 	r.addEvents(r.accepts.asked)
 	r.addDeliveries(r.accepts.asked)
 	r.id(int64(r.batch.Node))
+	columns[hook.ID]{r.pipeline, tenants}.int8s(func(t hook.ID) int64 { return int64(t) })
 }
 
 // separate finds accepts with equal keys: one statement cannot write a key
@@ -145,16 +152,25 @@ func (r *acceptRun) separate(all []*store.Accept) {
 	}
 }
 
-// tenantLocks returns the lock numbers of all tenants, in order.
-func tenantLocks(accepts []*store.Accept) []int {
-	locks := make([]int, 0, 8)
+// tenantsOf returns the tenants, each once.
+func tenantsOf(accepts []*store.Accept) []hook.ID {
+	tenants := make([]hook.ID, 0, 8)
 	for _, a := range accepts {
-		if lock := int(tenantLock(a.Event.TenantID)); !slices.Contains(locks, lock) {
-			locks = append(locks, lock)
+		if !slices.Contains(tenants, a.Event.TenantID) {
+			tenants = append(tenants, a.Event.TenantID)
 		}
 	}
+	return tenants
+}
+
+// tenantLocks returns the lock numbers of tenants, in order, each once.
+func tenantLocks(tenants []hook.ID) []int {
+	locks := make([]int, len(tenants))
+	for i, t := range tenants {
+		locks[i] = int(tenantLock(t))
+	}
 	slices.Sort(locks)
-	return locks
+	return slices.Compact(locks)
 }
 
 // addKeys adds the idempotency keys, sorted.

@@ -9,17 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // settleBatch writes results:
 //
 //   - written: the delivery, while it has the number of attempts that the
-//     owner knew, and while the owner owns the shard in that epoch. The epoch
-//     is a scalar subquery on purpose: as a join, stale statistics of the tiny
-//     table made it compare every row with every shard. A delivery that was
-//     cancelled meanwhile keeps its end but gets the result; one that ends
-//     without an attempt must still be pending. One that was cancelled and
+//     owner knew, and while the owner owns the shard in that epoch. A delivery
+//     that was cancelled meanwhile keeps its end but gets the result; one that
+//     ends without an attempt must still be pending. One that was cancelled and
 //     replayed meanwhile is in a later run, for which the result is too late.
 //   - logged: the attempt, from what written returned, so that the two always
 //     go together.
@@ -46,7 +45,7 @@ WITH written AS (
     last_status = nullif(r.last_status, 0), last_latency_us = nullif(r.last_latency_us, 0), last_at = r.last_at,
     first_delivered_at = coalesce(d.first_delivered_at, r.first_delivered_at)
   FROM (
-    SELECT unnest($2::int[]) AS shard, unnest($3::bigint[]) AS epoch, unnest($4::int[]) AS prev, unnest($5::bigint[]) AS id,
+    SELECT unnest($3::bigint[]) AS fence, unnest($4::bigint[]) AS id, unnest($5::int[]) AS prev,
       unnest($6::smallint[]) AS state, unnest($7::smallint[]) AS reason, unnest($8::timestamptz[]) AS settled_at,
       unnest($9::timestamptz[]) AS due_at, unnest($10::timestamptz[]) AS run_due_at, unnest($11::int[]) AS run,
       unnest($12::bigint[]) AS replay_id, unnest($13::int[]) AS charged, unnest($14::int[]) AS failures,
@@ -64,7 +63,7 @@ WITH written AS (
       unnest($46::timestamptz[]) AS next_due_at, unnest($47::text[]) AS error, unnest($48::json[]) AS detail,
       unnest($49::bytea[]) AS excerpt) AS r
   WHERE d.id = r.id AND d.attempts = r.prev AND (d.state = 0 AND d.run = r.run OR d.state <> 0 AND r.attempt_id <> 0)
-    AND r.epoch = (SELECT s.epoch FROM shards s WHERE s.shard = r.shard AND s.owner_id = $1)
+    AND ` + settleOwned + `
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, r.state <> 0 AND d.state = r.state AND d.settled_at = r.settled_at AS ended,
     r.state AS new_state, r.replay_id, r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
     r.started_at, r.policy_hash, r.retry_n, r.ceiling_ms, r.u, r.delay_ms, r.delay_source, r.next_due_at, r.error, r.detail, r.excerpt),
@@ -74,11 +73,20 @@ logged AS (
   SELECT w.attempt_id, w.tenant_id, w.id, w.endpoint_id, w.event_id, w.node_id, w.started_at, w.next_due_at, nullif(w.u, 0), w.n, w.attempt_run, w.latency_us,
     nullif(w.retry_n, 0), nullif(w.ceiling_ms, 0), nullif(w.delay_ms, 0), nullif(w.status, 0), w.kind, w.class, w.attempt_reason,
     nullif(w.delay_source, 0), w.attempt_charged, w.policy_hash, nullif(w.error, ''), w.detail, w.excerpt
-  FROM written w WHERE w.attempt_id <> 0),
+  FROM written w WHERE w.attempt_id <> 0)` + settleFreed
+
+	settleFreed = `,
 freed AS (
   INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes)
   SELECT tenant_id, $1, -count(*), -sum(size) FROM written WHERE ended GROUP BY tenant_id ORDER BY tenant_id
   ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes)`
+
+	// settleOwned keeps the results of shards that the node $1 owns in the epoch
+	// it thinks. A fence is both in one number, see fence; $2 are the shards of
+	// the batch, which are looked up once and hashed. IS TRUE keeps the planner
+	// from making a join of it: with stale statistics of the tiny table that one
+	// compared every row with every shard.
+	settleOwned = `(r.fence IN (SELECT s.epoch * 256 + s.shard FROM shards s WHERE s.owner_id = $1 AND s.shard = ANY($2::smallint[]))) IS TRUE`
 
 	// settleCounts knows the classes by their numbers: 1 success, 2 to 5 errors,
 	// 6 refused for good. Attempts that failed on our side do not count.
@@ -115,7 +123,7 @@ func (r *run) queueSettles() error {
 	if len(r.batch.Settles)+len(r.batch.Lanes) == 0 {
 		return nil
 	}
-	r.queueShardLocks()
+	shards := r.queueShardLocks()
 	rest := slices.Clone(r.batch.Settles)
 	slices.SortStableFunc(rest, func(a, b *store.Settle) int {
 		return cmp.Or(cmp.Compare(a.Delivery.ID, b.Delivery.ID), cmp.Compare(a.Prev, b.Prev))
@@ -126,15 +134,35 @@ func (r *run) queueSettles() error {
 		r.settles.rounds = append(r.settles.rounds, settleRound{settles: round})
 	}
 	for i := range r.settles.rounds {
-		round := &r.settles.rounds[i]
-		r.query(settleStatement(round.settles), &round.written)
-		r.id(int64(r.batch.Node))
-		if err := r.addSettles(round.settles); err != nil {
+		if err := r.queueRound(&r.settles.rounds[i], shards); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// queueRound adds one statement of settles.
+func (r *run) queueRound(round *settleRound, shards []int) error {
+	first := allFirst(round.settles, r.batch.Node)
+	statement := settleFirst
+	if !first {
+		statement = settleStatement(round.settles)
+	}
+	r.query(statement, &round.written)
+	r.id(int64(r.batch.Node))
+	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
+	c := columns[*store.Settle]{r.pipeline, round.settles}
+	c.int8s(fence)
+	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
+	if first {
+		r.addFirst(round.settles)
+		return nil
+	}
+	return r.addSettles(round.settles)
+}
+
+// fence puts shard and epoch into one number: one column to send and to hash.
+func fence(s *store.Settle) int64 { return s.Epoch*hook.Shards + int64(s.Shard) }
 
 // settleStatement leaves replays alone unless a settle belongs to one.
 func settleStatement(settles []*store.Settle) string {

@@ -17,9 +17,13 @@ const (
 	NextDueSQL          = nextDue
 	PendingEndpointsSQL = pendingEndpoints
 	SettleSQL           = settleBatch
+	SettleFirstSQL      = settleFirst
 	SettleReplaySQL     = settleReplay
 	AcceptSQL           = acceptFirst
 )
+
+// IsFirst tells which settles the short statement may write.
+var IsFirst = isFirst
 
 // What the hint codec is tested through.
 var (

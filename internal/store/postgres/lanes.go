@@ -14,10 +14,12 @@ import (
 // saveLanes stores checkpoints, fenced like settles.
 const saveLanes = `
 WITH saved AS (INSERT INTO lanes AS l (endpoint_id, tenant_id, epoch, updated_at, state, open_reason, opened_at, closed_at, blocked_at, last_bad_at,
-  next_probe_at, hold_until, throttled_at, base_us, srtt_us, retry_after_us, lim, base_weight, healthy_peak, pace, slow_start, pace_slow_start)
+  next_probe_at, hold_until, throttled_at, base_us, srtt_us, retry_after_us, lim, base_weight, healthy_peak, pace, slow_start, pace_slow_start,
+  failing_since, failing_attempts, failing_warned)
 SELECT r.endpoint_id, r.tenant_id, r.epoch, $2, r.state, nullif(r.open_reason, 0), r.opened_at, r.closed_at, r.blocked_at, r.last_bad_at,
   r.next_probe_at, r.hold_until, r.throttled_at, nullif(r.base_us, 0), nullif(r.srtt_us, 0), nullif(r.retry_after_us, 0),
-  r.lim, r.base_weight, r.healthy_peak, r.pace, r.slow_start, r.pace_slow_start
+  r.lim, r.base_weight, r.healthy_peak, r.pace, r.slow_start, r.pace_slow_start, r.failing_since, r.failing_attempts,
+  r.failing_warned
 FROM (
     SELECT unnest($3::int[]) AS shard, unnest($4::bigint[]) AS epoch, unnest($5::bigint[]) AS endpoint_id,
       unnest($6::bigint[]) AS tenant_id, unnest($7::smallint[]) AS state, unnest($8::smallint[]) AS open_reason,
@@ -27,7 +29,8 @@ FROM (
       unnest($15::timestamptz[]) AS throttled_at, unnest($16::bigint[]) AS base_us, unnest($17::bigint[]) AS srtt_us,
       unnest($18::bigint[]) AS retry_after_us, unnest($19::float8[]) AS lim, unnest($20::float8[]) AS base_weight,
       unnest($21::float8[]) AS healthy_peak, unnest($22::float8[]) AS pace, unnest($23::bool[]) AS slow_start,
-      unnest($24::bool[]) AS pace_slow_start) AS r
+      unnest($24::bool[]) AS pace_slow_start, unnest($25::timestamptz[]) AS failing_since,
+      unnest($26::bigint[]) AS failing_attempts, unnest($27::smallint[]) AS failing_warned) AS r
 WHERE r.epoch = (SELECT s.epoch FROM shards s WHERE s.shard = r.shard AND s.owner_id = $1)
 ON CONFLICT (endpoint_id) DO UPDATE SET
   epoch = excluded.epoch, updated_at = excluded.updated_at, state = excluded.state, open_reason = excluded.open_reason,
@@ -35,7 +38,8 @@ ON CONFLICT (endpoint_id) DO UPDATE SET
   next_probe_at = excluded.next_probe_at, hold_until = excluded.hold_until, throttled_at = excluded.throttled_at,
   base_us = excluded.base_us, srtt_us = excluded.srtt_us, retry_after_us = excluded.retry_after_us, lim = excluded.lim,
   base_weight = excluded.base_weight, healthy_peak = excluded.healthy_peak, pace = excluded.pace,
-  slow_start = excluded.slow_start, pace_slow_start = excluded.pace_slow_start
+  slow_start = excluded.slow_start, pace_slow_start = excluded.pace_slow_start,
+  failing_since = excluded.failing_since, failing_attempts = excluded.failing_attempts, failing_warned = excluded.failing_warned
 RETURNING l.endpoint_id)
 SELECT array_agg(endpoint_id) FROM saved`
 
@@ -101,6 +105,9 @@ func (r *run) addLanes(saves []*store.LaneSave) {
 	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.Pace })
 	c.bools(func(l *store.LaneSave) bool { return l.Checkpoint.SlowStart })
 	c.bools(func(l *store.LaneSave) bool { return l.Checkpoint.PaceSlowStart })
+	c.times(func(l *store.LaneSave) time.Time { return l.Checkpoint.FailingSince })
+	c.int8s(func(l *store.LaneSave) int64 { return int64(l.Checkpoint.FailingAttempts) })
+	c.int2s(func(l *store.LaneSave) int { return l.Checkpoint.FailingWarned })
 }
 
 func laneState(open bool) int {
@@ -124,7 +131,7 @@ func (r *laneRun) report() {
 const lanesOf = `
 SELECT endpoint_id, state, coalesce(open_reason, 0), opened_at, closed_at, blocked_at, last_bad_at, next_probe_at, hold_until,
   throttled_at, coalesce(base_us, 0), coalesce(srtt_us, 0), coalesce(retry_after_us, 0), lim, base_weight, healthy_peak,
-  pace, slow_start, pace_slow_start
+  pace, slow_start, pace_slow_start, failing_since, failing_attempts, failing_warned
 FROM lanes WHERE endpoint_id = ANY($1)`
 
 // savedLane is a checkpoint as it was read.
@@ -140,7 +147,8 @@ func scanLane(row pgx.Row) (savedLane, error) {
 	p := &s.checkpoint
 	err := row.Scan(&s.endpoint, &state, &p.OpenReason, (*moment)(&p.OpenedAt), (*moment)(&p.ClosedAt), (*moment)(&p.BlockedAt),
 		(*moment)(&p.LastBadAt), (*moment)(&p.NextProbeAt), (*moment)(&p.HoldUntil), (*moment)(&p.ThrottledAt), &base, &srtt, &retryAfter,
-		&p.Limit, &p.BaseWeight, &p.HealthyPeak, &p.Pace, &p.SlowStart, &p.PaceSlowStart)
+		&p.Limit, &p.BaseWeight, &p.HealthyPeak, &p.Pace, &p.SlowStart, &p.PaceSlowStart,
+		(*moment)(&p.FailingSince), &p.FailingAttempts, &p.FailingWarned)
 	p.Open = state == 1
 	p.BaseLatency = time.Duration(base) * time.Microsecond
 	p.SRTT = time.Duration(srtt) * time.Microsecond

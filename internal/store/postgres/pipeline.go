@@ -245,13 +245,8 @@ func (c columns[R]) texts(of func(R) string) {
 }
 
 // byteas adds bytes; nil is NULL.
-func (c columns[R]) byteas(of func(R) []byte) { c.raw(pgtype.ByteaOID, of) }
-
-// jsons adds documents; nil is NULL.
-func (c columns[R]) jsons(of func(R) []byte) { c.raw(pgtype.JSONOID, of) }
-
-func (c columns[R]) raw(element uint32, of func(R) []byte) {
-	c.array(element, len(c.rows))
+func (c columns[R]) byteas(of func(R) []byte) {
+	c.array(pgtype.ByteaOID, len(c.rows))
 	for _, r := range c.rows {
 		v := of(r)
 		if v == nil {
@@ -259,6 +254,21 @@ func (c columns[R]) raw(element uint32, of func(R) []byte) {
 			continue
 		}
 		c.buf = append(binary.BigEndian.AppendUint32(c.buf, uint32(len(v))), v...)
+	}
+	c.end()
+}
+
+// jsons adds documents, each appended to the buffer in place; none is NULL.
+func (c columns[R]) jsons(appendTo func([]byte, R) []byte) {
+	c.array(pgtype.JSONOID, len(c.rows))
+	for _, r := range c.rows {
+		length := len(c.buf)
+		c.buf = binary.BigEndian.AppendUint32(c.buf, null)
+		document := len(c.buf)
+		c.buf = appendTo(c.buf, r)
+		if n := len(c.buf) - document; n > 0 {
+			binary.BigEndian.PutUint32(c.buf[length:], uint32(n))
+		}
 	}
 	c.end()
 }

@@ -146,21 +146,23 @@ func TestPlansOfCommits(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), age); err != nil {
 			t.Fatal(err)
 		}
-		settle := plan(t, conn, postgres.SettleSQL, 49)
-		for _, want := range []string{"using deliveries_pkey", "using shards_pkey"} {
-			if !strings.Contains(settle, want) {
-				t.Errorf("settle: no %q in the plan:\n%s", want, settle)
+		settle, first := plan(t, conn, postgres.SettleSQL, 49), plan(t, conn, postgres.SettleFirstSQL, 15)
+		for _, want := range []string{"using deliveries_pkey", "using shards_pkey", "hashed SubPlan"} {
+			for _, p := range []string{settle, first} {
+				if !strings.Contains(p, want) {
+					t.Errorf("settle: no %q in the plan:\n%s", want, p)
+				}
 			}
 		}
 		counted := plan(t, conn, postgres.SettleReplaySQL, 49)
 		if !strings.Contains(counted, "using replays_pkey") {
 			t.Errorf("settle of a replay: does not use replays_pkey:\n%s", counted)
 		}
-		accept := plan(t, conn, postgres.AcceptSQL, 24)
-		if n := strings.Count(accept, "hashed SubPlan"); n != 2 {
-			t.Errorf("accept: %d hashed lookups, want 2:\n%s", n, accept)
+		accept := plan(t, conn, postgres.AcceptSQL, 25)
+		if n := strings.Count(accept, "hashed SubPlan"); n != 4 {
+			t.Errorf("accept: %d hashed lookups, want 4:\n%s", n, accept)
 		}
-		for name, p := range map[string]string{"settle": settle, "settle of a replay": counted, "accept": accept} {
+		for name, p := range map[string]string{"settle": settle, "first settle": first, "settle of a replay": counted, "accept": accept} {
 			for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join", "Bitmap"} {
 				if strings.Contains(p, bad) {
 					t.Errorf("%s: %s in the plan:\n%s", name, bad, p)

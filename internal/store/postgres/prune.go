@@ -55,6 +55,10 @@ func (s *pruning) run(ctx context.Context) error {
 	if err := pruneReplays(ctx, s.conn, s.step.Before, s.limit); err != nil {
 		return err
 	}
+	events, err := s.watch(ctx)
+	if err != nil {
+		return err
+	}
 	days, err := s.days(ctx)
 	if err != nil {
 		return err
@@ -69,7 +73,7 @@ func (s *pruning) run(ctx context.Context) error {
 			return nil // enough for one step
 		}
 	}
-	s.removed.Done = !keys
+	s.removed.Done = !keys && !events
 	return nil
 }
 

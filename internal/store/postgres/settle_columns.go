@@ -8,24 +8,19 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// addSettles adds the columns of settleBatch, in its order.
+// addSettles adds the columns of settleBatch from prev on, in its order.
 func (r *run) addSettles(settles []*store.Settle) error {
-	documents, err := encodeDocuments(settles)
-	if err != nil {
-		return err
-	}
 	c := columns[*store.Settle]{r.pipeline, settles}
-	c.int4s(func(s *store.Settle) int { return s.Shard })
-	c.int8s(func(s *store.Settle) int64 { return s.Epoch })
 	c.int4s(func(s *store.Settle) int { return s.Prev })
-	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
 	addState(c)
 	addProgress(c)
-	columns[settleDocuments]{r.pipeline, documents}.jsons(func(d settleDocuments) []byte { return d.limited })
+	if err := addLimited(c); err != nil {
+		return err
+	}
 	addRestore(c)
 	addLast(c)
 	c.times(func(s *store.Settle) time.Time { return s.Delivery.FirstDeliveredAt })
-	r.addAttempts(settles, documents)
+	r.addAttempts(settles)
 	return nil
 }
 
@@ -45,6 +40,23 @@ func addProgress(c columns[*store.Settle]) {
 	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Fails })
 	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Throttles })
 	c.int4s(func(s *store.Settle) int { return int(s.Delivery.Progress.PrevDelay.Milliseconds()) })
+}
+
+// addLimited adds the tallies, of which there nearly never is one.
+func addLimited(c columns[*store.Settle]) error {
+	var failure error
+	c.jsons(func(dst []byte, s *store.Settle) []byte {
+		tally := s.Delivery.Progress.Limited
+		if len(tally) == 0 {
+			return dst
+		}
+		text, err := json.Marshal(tally)
+		if err != nil {
+			failure = failed("encode tally", err)
+		}
+		return append(dst, text...)
+	})
+	return failure
 }
 
 func addRestore(c columns[*store.Settle]) {
@@ -69,8 +81,15 @@ func addRestore(c columns[*store.Settle]) {
 	})
 }
 
+// addLast adds the last result. That of an attempt is the attempt's, whether or
+// not the delivery names it already.
 func addLast(c columns[*store.Settle]) {
-	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.Last.AttemptID) })
+	c.int8s(func(s *store.Settle) int64 {
+		if s.Attempt != nil {
+			return int64(s.Attempt.ID)
+		}
+		return int64(s.Delivery.Last.AttemptID)
+	})
 	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Class) })
 	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Reason) })
 	c.int2s(func(s *store.Settle) int { return s.Delivery.Last.Status })
@@ -83,7 +102,7 @@ func addLast(c columns[*store.Settle]) {
 var noAttempt hook.Attempt
 
 // addAttempts adds the columns of the attempts.
-func (r *run) addAttempts(settles []*store.Settle, documents []settleDocuments) {
+func (r *run) addAttempts(settles []*store.Settle) {
 	attempts := make([]*hook.Attempt, len(settles))
 	for i, s := range settles {
 		if attempts[i] = s.Attempt; s.Attempt == nil {
@@ -110,28 +129,6 @@ func (r *run) addAttempts(settles []*store.Settle, documents []settleDocuments) 
 	c.int2s(func(a *hook.Attempt) int { return int(a.DelaySource) })
 	c.times(func(a *hook.Attempt) time.Time { return a.NextDueAt })
 	c.texts(func(a *hook.Attempt) string { return clean(a.Error) })
-	columns[settleDocuments]{r.pipeline, documents}.jsons(func(d settleDocuments) []byte { return d.detail })
+	c.jsons(func(dst []byte, a *hook.Attempt) []byte { return store.AppendDetail(dst, &a.Detail) })
 	c.byteas(func(a *hook.Attempt) []byte { return a.Excerpt })
-}
-
-// settleDocuments are the parts of a settle that are stored as JSON.
-type settleDocuments struct{ limited, detail []byte }
-
-func encodeDocuments(settles []*store.Settle) ([]settleDocuments, error) {
-	all := make([]settleDocuments, len(settles))
-	for i, s := range settles {
-		var err error
-		if tally := s.Delivery.Progress.Limited; len(tally) > 0 { // nearly never
-			if all[i].limited, err = json.Marshal(tally); err != nil {
-				return nil, failed("encode tally", err)
-			}
-		}
-		if s.Attempt == nil {
-			continue
-		}
-		if all[i].detail, err = json.Marshal(&s.Attempt.Detail); err != nil {
-			return nil, failed("encode attempt detail", err)
-		}
-	}
-	return all, nil
 }

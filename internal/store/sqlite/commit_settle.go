@@ -221,7 +221,7 @@ func (c *commit) addAttempt(a *hook.Attempt) {
 
 // detail is the document of an attempt, NULL when it is empty.
 func (c *commit) detail(d *hook.AttemptDetail) any {
-	c.settle.detail = appendDetail(c.settle.detail[:0], d)
+	c.settle.detail = store.AppendDetail(c.settle.detail[:0], d)
 	if len(c.settle.detail) == len("{}") {
 		return nil
 	}

@@ -19,7 +19,6 @@ const (
 
 // Functions that are tested by themselves.
 var (
-	AppendDetail = appendDetail
 	CheckDurable = checkDurable
 )
 

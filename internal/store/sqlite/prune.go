@@ -51,12 +51,16 @@ func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error
 		if err := t.pruneReplays(p.Before, p.Limit); err != nil {
 			return err
 		}
+		more, err := t.pruneWatch(p)
+		if err != nil {
+			return err
+		}
 		if out.Keys, err = t.exec(deleteExpiredKeys, p.Now.UnixMicro(), p.Limit); err != nil {
 			return err
 		}
 		secrets, err := t.exec(deleteExpiredSecrets, p.Now.UnixMicro(), p.Limit)
 		full := int64(p.Limit)
-		out.Done = int64(len(events)) < full && out.Keys < full && secrets < full
+		out.Done = int64(len(events)) < full && out.Keys < full && secrets < full && !more
 		return err
 	})
 	if err != nil {

@@ -221,6 +221,7 @@ func checkpointRoundTrip(w *world) {
 		Limit: 12.75, SlowStart: true, BaseLatency: 1234567 * time.Microsecond, BaseWeight: 0.625,
 		SRTT: 7654321 * time.Microsecond, HealthyPeak: 99.5,
 		Pace: 3.25, PaceSlowStart: true, ThrottledAt: w.now.Add(-7 * time.Minute), RetryAfter: 1500 * time.Millisecond,
+		FailingSince: w.now.Add(-8 * time.Hour), FailingAttempts: 123456789, FailingWarned: 90,
 	}
 	for name, want := range map[string]lane.Checkpoint{"full": full, "empty": {Limit: 1}} {
 		save := w.laneSave(e.ID, 0)

@@ -53,6 +53,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Replays", replayTests},
 		{"Feed", feedTests},
 		{"ReplayCounts", replayCountTests},
+		{"Watch", watchTests},
 		{"Usage", usageTests},
 		{"Prune", pruneTests},
 		{"Audit", auditTests},

@@ -1,4 +1,4 @@
-package sqlite_test
+package store_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // TestDetailIsJSON compares the hand-written encoder with encoding/json.
@@ -28,7 +28,7 @@ func TestDetailIsJSON(t *testing.T) {
 			Phases: hook.Phases{DNS: span.Draw(t, "dns"), Connect: span.Draw(t, "connect"), TLS: span.Draw(t, "tls"), FirstByte: span.Draw(t, "first")},
 		}
 		var got, want hook.AttemptDetail
-		if err := json.Unmarshal(sqlite.AppendDetail(nil, &d), &got); err != nil {
+		if err := json.Unmarshal(store.AppendDetail(nil, &d), &got); err != nil {
 			t.Fatal(err)
 		}
 		reference, err := json.Marshal(d)

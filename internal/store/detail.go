@@ -1,4 +1,4 @@
-package sqlite
+package store
 
 import (
 	"encoding/json"
@@ -8,10 +8,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// appendDetail appends d as the JSON document that encoding/json would make,
+// AppendDetail appends d as the JSON document that encoding/json would make,
 // but for the order of headers. Every attempt is written with one, and
 // reflection over two maps costs more than the rest of its row.
-func appendDetail(dst []byte, d *hook.AttemptDetail) []byte {
+func AppendDetail(dst []byte, d *hook.AttemptDetail) []byte {
 	o := object{dst: append(dst, '{')}
 	o.text("url", d.URL)
 	o.headers("request_headers", d.RequestHeaders)

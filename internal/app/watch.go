@@ -1,0 +1,126 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/dispatch"
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/metric"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/watch"
+)
+
+// buildWatch makes whoever looks on. The dispatcher, which it asks for its
+// shards, is made after it.
+func (a *App) buildWatch() (err error) {
+	a.watch, err = watch.New(watch.Config{
+		Store: a.db, IDs: a.ids, Node: a.node.ID, Log: a.log,
+		Owns: func(shard int) bool { return a.dispatcher.Owns(shard) },
+	})
+	if err != nil {
+		return err
+	}
+	a.metrics = metric.New(func() metric.Lanes {
+		f := a.watch.Figures()
+		return metric.Lanes{
+			Storms: f.Storms, Warnings: f.Warnings, Open: f.Open, Closed: f.Closed, MaxRatio: f.MaxRatio, EventsDropped: f.Losses,
+		}
+	})
+	return nil
+}
+
+// lookout hands what the dispatcher tells to the watcher and to the metrics.
+type lookout struct {
+	watch   *watch.Watcher
+	metrics *metric.Metrics
+}
+
+var _ dispatch.Watcher = lookout{}
+
+func (l lookout) Attempted(a dispatch.Attempted) {
+	l.watch.Attempted(a.Tenant, a.Endpoint, a.Kind)
+	l.metrics.Attempted(a.Kind, a.Class, a.Reason)
+}
+
+func (l lookout) LaneOpened(tenant, endpoint hook.ID) {
+	l.watch.LaneOpened(tenant, endpoint)
+	l.metrics.BreakerOpened()
+}
+
+func (l lookout) LaneFound(tenant, endpoint hook.ID) { l.watch.LaneFound(tenant, endpoint) }
+
+func (l lookout) LaneClosed(tenant, endpoint hook.ID) {
+	if wasOpen := l.watch.LaneClosed(tenant, endpoint); wasOpen {
+		l.metrics.BreakerClosed()
+	}
+}
+
+func (l lookout) LaneLeft(tenant, endpoint hook.ID) { l.watch.LaneLeft(tenant, endpoint) }
+
+// committed hands a batch on that is on disk.
+func (a *App) committed(b *store.Batch) {
+	for _, s := range b.Settles {
+		if s.Outcome == store.SettleWritten && ended(s) {
+			a.metrics.Settled(s.Delivery.State, s.Delivery.Attempts)
+		}
+	}
+	a.dispatcher.Committed(b)
+}
+
+// ended reports whether a settle ended its delivery. One that only puts back
+// what the delivery was before a manual send does not.
+func ended(s *store.Settle) bool {
+	switch {
+	case s.Delivery.State == hook.Pending:
+		return false
+	case s.Attempt == nil:
+		return s.Delivery.Reason == hook.DeadExpired || s.Delivery.Reason == hook.DeadBreakerOpen
+	default:
+		return s.Attempt.Kind != hook.Manual || s.Attempt.Class == hook.Success
+	}
+}
+
+// metricsAccess says who may read the metrics on the main listener: nobody when
+// they have an address of their own.
+func (a *App) metricsAccess() api.MetricsAccess {
+	if a.opts.MetricsListen != "" {
+		return api.MetricsAccess{}
+	}
+	return api.MetricsAccess{Handler: a.metrics.Handler(), Open: a.onLoopback, Token: a.opts.MetricsToken}
+}
+
+// onLoopback reports whether only this machine can reach the main listener.
+func (a *App) onLoopback() bool {
+	addr := a.listener.Load()
+	return addr != nil && addr.IP.IsLoopback()
+}
+
+// serveMetrics serves the metrics on an address of their own when asked to.
+func (a *App) serveMetrics(ctx context.Context) error {
+	if a.opts.MetricsListen == "" {
+		<-ctx.Done()
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.MetricsListen)
+	if err != nil {
+		return fmt.Errorf("listen for metrics: %w", err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
+		a.metricsListener.Store(tcp)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", api.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	return nil
+}

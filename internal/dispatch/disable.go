@@ -1,0 +1,133 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/policy"
+)
+
+// Keeper keeps the endpoints. The dispatcher only finds out that one must be
+// turned off, and holds its lane until that is done.
+type Keeper interface {
+	// Disable turns an endpoint off and returns its new Rev. It fails with
+	// hook.ErrVersionMismatch when the endpoint was changed since it had d.Rev:
+	// then a person has decided about it. It is called again, with the same
+	// Disabling, after any other error.
+	Disable(ctx context.Context, d Disabling) (rev int64, err error)
+	// Failing warns that an endpoint will be turned off if it goes on like this.
+	// The event loops call it, so it must return at once.
+	Failing(f Failing)
+}
+
+// Disabling asks for an endpoint to be turned off.
+type Disabling struct {
+	Tenant, Endpoint hook.ID
+	Rev              int64 // of the endpoint as it was when the attempt started
+	Reason           DisableReason
+}
+
+// DisableReason says what turned an endpoint off. It is stored as the
+// endpoint's StateReason.
+type DisableReason string
+
+// The reasons to turn an endpoint off.
+const (
+	DisabledGone    DisableReason = "gone"    // it answered 410
+	DisabledFailing DisableReason = "failing" // nothing but failures for too long
+)
+
+// Failing tells of an endpoint that has done nothing but fail.
+type Failing struct {
+	Tenant, Endpoint hook.ID
+	Since            time.Time
+	Percent          int // of the time after which it is turned off
+}
+
+// disableReason returns why a result turns its endpoint off, empty when it does
+// not. An attempt that started before the endpoint was last changed proves
+// nothing: whoever resumed it meanwhile wins.
+func (l *loop) disableReason(f *flight, c lane.Change, v policy.Verdict) DisableReason {
+	r := f.r
+	if l.d.cfg.Keeper == nil || r.dropped || r.disabledFrom != 0 || r.dest.state == hook.Disabled || f.dest.rev != r.dest.rev {
+		return ""
+	}
+	switch {
+	case v.DisableEndpoint:
+		return DisabledGone
+	case c.Disable:
+		return DisabledFailing
+	default:
+		return ""
+	}
+}
+
+// callRunning is what disabledFrom is until the endpoint's row is written: no
+// row that is read before counts.
+const callRunning = math.MaxInt64
+
+// disable holds the lane at once and has its endpoint turned off. A crash in
+// between costs little: the next result like this one does it again.
+func (l *loop) disable(now time.Time, r *resident, reason DisableReason) {
+	r.lane.Pause(now)
+	l.spill(r)
+	r.disabledFrom = callRunning
+	l.askKeeper(r, Disabling{Tenant: r.tenant, Endpoint: r.endpoint, Rev: r.dest.rev, Reason: reason})
+}
+
+func (l *loop) askKeeper(r *resident, ask Disabling) {
+	l.d.work.Go(func() {
+		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
+		defer cancel()
+		rev, err := l.d.cfg.Keeper.Disable(ctx, ask)
+		l.post(func() { l.keeperAnswered(r, ask, rev, err) })
+	})
+}
+
+// keeperAnswered reads the endpoint as it is now; from then on its row decides.
+func (l *loop) keeperAnswered(r *resident, ask Disabling, rev int64, err error) {
+	if r.dropped {
+		return // the next owner of the lane finds out by itself
+	}
+	switch {
+	case err == nil:
+		r.disabledFrom = rev
+	case errors.Is(err, hook.ErrVersionMismatch) || errors.Is(err, hook.ErrNotFound):
+		r.disabledFrom = ask.Rev + 1
+	default:
+		l.d.cfg.Log.Warn("endpoint could not be disabled; trying again",
+			"endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", string(ask.Reason), "error", err)
+		time.AfterFunc(readAgain, func() {
+			l.post(func() {
+				if !r.dropped {
+					l.askKeeper(r, ask)
+				}
+			})
+		})
+		return
+	}
+	l.load(r)
+}
+
+// isHeld reports whether the endpoint as it was read holds its lane. While it
+// is being turned off, an older row does not set the lane free.
+func (r *resident) isHeld(t *destination) bool {
+	if t.rev < r.disabledFrom {
+		return true
+	}
+	r.disabledFrom = 0
+	return t.state != hook.Active
+}
+
+// warnOfFailing passes on that an endpoint is on its way to be turned off.
+func (l *loop) warnOfFailing(r *resident, c lane.Change) {
+	if c.FailingWarn > 0 && l.d.cfg.Keeper != nil {
+		l.d.cfg.Keeper.Failing(Failing{
+			Tenant: r.tenant, Endpoint: r.endpoint, Since: r.lane.FailingSince(), Percent: c.FailingWarn,
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+)
+
+// wire is a connection of the lean carrier. Who took it out of the pool has it
+// alone and reads and writes on the own goroutine: an idle wire costs no
+// goroutine and no buffer.
+type wire struct {
+	place *place
+
+	base   *conn    // limits and counts what goes through TCP
+	stream net.Conn // base, or TLS on top of it
+	silent func() bool
+	cut    func()
+
+	// Of the pool, while the wire is idle.
+	since        time.Time
+	older, newer *wire
+}
+
+func (w *wire) opened() bool { return w.base != nil }
+
+// open dials, through the guard, and does the TLS handshake within the same
+// budget.
+func (w *wire) open(h *hop, a *attempt, d *dialer, trust *tls.Config) error {
+	c, err := d.dial(h.caller, a, w.place.target.address)
+	if err != nil {
+		return err
+	}
+	w.base, w.stream = c, c
+	w.silent = newProbe(c)
+	w.cut = func() { c.arm(longAgo) }
+	if !w.place.target.secure {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(w.place.target.address)
+	if err != nil {
+		return err
+	}
+	trust = trust.Clone()
+	trust.ServerName = host
+	layer := tls.Client(c, trust)
+	w.stream = layer
+	a.onHandshake()
+	err = layer.HandshakeContext(h.caller)
+	a.onHandshakeDone()
+	return err
+}
+
+var longAgo = time.Unix(1, 0)
+
+// quiet reports whether nothing has arrived on an idle wire. What arrives
+// unasked is the end of the connection, or an answer to nothing: both make the
+// wire useless, and now is the last moment to notice without a failed attempt.
+func (w *wire) quiet() bool {
+	if !w.silent() {
+		return false
+	}
+	if w.stream == net.Conn(w.base) {
+		return true
+	}
+	// TLS may have read it already. In the past there is nothing else to read.
+	_ = w.base.SetReadDeadline(longAgo)
+	_, err := w.stream.Read(make([]byte, 1))
+	_ = w.base.SetReadDeadline(time.Time{}) // back to the limit of the holder
+	return isTimeout(err)
+}
+
+// watch ends whatever the wire is doing when ctx ends. The function it returns
+// reports whether that did not happen and now never will.
+func (w *wire) watch(ctx context.Context) (stop func() bool) {
+	if ctx.Done() == nil {
+		return neverCut
+	}
+	return context.AfterFunc(ctx, w.cut)
+}
+
+func neverCut() bool { return true }
+
+// close ends a wire in any state, without waiting for anybody.
+func (w *wire) close() {
+	if w.opened() {
+		_ = w.base.Close()
+	}
+}
+
+// goodbye closes an idle wire, with the farewell that TLS asks for.
+func (w *wire) goodbye() {
+	w.base.arm(time.Now().Add(exitGrace))
+	_ = w.stream.Close()
+}

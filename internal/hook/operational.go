@@ -1,0 +1,153 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// OperationalEvent is something an operator wants to know of: a storm began, a
+// breaker opened. It is not delivered to endpoints.
+type OperationalEvent struct {
+	ID         ID
+	TenantID   ID // 0: the whole server
+	EndpointID ID // 0: none
+	Type       OperationalType
+	At         time.Time
+	Detail     json.RawMessage // an object; its members depend on the type
+}
+
+// OperationalPrefix is the prefix of shown ids of operational events.
+const OperationalPrefix Prefix = "ope_"
+
+// OperationalType names what happened. The names are stored and are part of
+// the API: they are never changed.
+type OperationalType string
+
+// The types of operational events.
+const (
+	StormStarted       OperationalType = "storm.started"
+	StormEnded         OperationalType = "storm.ended"
+	RetryQueueGrowing  OperationalType = "retry_queue.growing"
+	RetryQueueSettled  OperationalType = "retry_queue.settled"
+	BreakerOpened      OperationalType = "breaker.opened"
+	BreakerClosed      OperationalType = "breaker.closed"
+	EndpointFailing    OperationalType = "endpoint.failing"
+	EndpointDisabled   OperationalType = "endpoint.disabled"
+	SystemQueueGrowing OperationalType = "system.retry_queue.growing"
+	SystemQueueSettled OperationalType = "system.retry_queue.settled"
+	BreakersMany       OperationalType = "system.breakers.many"
+	BreakersSettled    OperationalType = "system.breakers.settled"
+)
+
+var operationalTypes = []OperationalType{
+	StormStarted, StormEnded, RetryQueueGrowing, RetryQueueSettled, BreakerOpened, BreakerClosed,
+	EndpointFailing, EndpointDisabled, SystemQueueGrowing, SystemQueueSettled, BreakersMany, BreakersSettled,
+}
+
+// OperationalTypes lists every type.
+func OperationalTypes() []OperationalType { return slices.Clone(operationalTypes) }
+
+// MatchOperational returns the types that a pattern selects: a name, or the
+// beginning of names and a star. No match is an error, since a misspelt filter
+// must not look like "nothing happened".
+func MatchOperational(pattern string) ([]OperationalType, error) {
+	var out []OperationalType
+	for _, t := range operationalTypes {
+		if MatchType(pattern, string(t)) {
+			out = append(out, t)
+		}
+	}
+	if len(out) == 0 {
+		known := make([]string, len(operationalTypes))
+		for i, t := range operationalTypes {
+			known[i] = string(t)
+		}
+		return nil, fmt.Errorf("unknown type %q; known: %s", pattern, strings.Join(known, ", "))
+	}
+	return out, nil
+}
+
+// LaneWatch is what the owner of a lane has seen of its retries, as it was last
+// saved.
+type LaneWatch struct {
+	EndpointID ID
+	TenantID   ID
+	Storm      Storm
+	Queue      RetryQueue
+	UpdatedAt  time.Time
+}
+
+// Active reports whether the lane needs attention: a storm or a warning.
+func (w *LaneWatch) Active() bool { return w.Storm.Active() || w.Queue.Growing() }
+
+// Storm compares the retries of the last 15 minutes with the first attempts.
+type Storm struct {
+	Since   time.Time // zero: no storm
+	First   int64     // first attempts
+	Retries int64
+}
+
+// Active reports whether there is a storm.
+func (s Storm) Active() bool { return !s.Since.IsZero() }
+
+// Ratio is retries over first attempts, to the hundredth. Without first attempts
+// it is the number of retries, so that it is a number and never falls silent.
+func (s Storm) Ratio() float64 {
+	return math.Round(100*float64(s.Retries)/float64(max(s.First, 1))) / 100
+}
+
+// RetryQueue is what waits for another attempt: pending deliveries that have
+// had one, and those that are held.
+type RetryQueue struct {
+	Depth          int64
+	AtLeast        bool      // counting stopped: the true depth is at least Depth
+	Since          time.Time // of the early warning; zero: none
+	DrainPerMinute float64   // over the last minute; negative when it grows
+}
+
+// Growing reports whether the early warning is raised.
+func (q RetryQueue) Growing() bool { return !q.Since.IsZero() }
+
+// EmptyIn estimates when the queue is empty if it goes on draining like this.
+// ok is false when it does not drain, or when its depth is not known.
+func (q RetryQueue) EmptyIn() (d time.Duration, ok bool) {
+	if q.DrainPerMinute <= 0 || q.AtLeast {
+		return 0, false
+	}
+	minutes := float64(q.Depth) / q.DrainPerMinute
+	if minutes > maxForecast.Minutes() {
+		return 0, false
+	}
+	return time.Duration(minutes * float64(time.Minute)), true
+}
+
+// maxForecast is where a forecast says no more than "not draining".
+const maxForecast = 365 * 24 * time.Hour
+
+// NodeWatch is what one node sees of all its lanes together.
+type NodeWatch struct {
+	NodeID    ID
+	Lanes     int64 // with traffic in the last 15 minutes, or open
+	Opened    int64 // of them, within the last 5 minutes
+	Depth     int64 // of all retry queues
+	UpdatedAt time.Time
+}
+
+// SystemSignal is a state of the whole fleet that needs attention.
+type SystemSignal uint8
+
+// The numbers of system signals are stored.
+const (
+	QueuesGrowing   SystemSignal = 1 // retry queues grow faster than they drain
+	BreakersOpening SystemSignal = 2 // many breakers opened at about the same time
+)
+
+// SystemWatch is a system signal that is raised.
+type SystemWatch struct {
+	Signal SystemSignal
+	Since  time.Time
+}

@@ -1,0 +1,85 @@
+// Package metric holds the metrics of one server and serves them in the
+// Prometheus text format.
+//
+// Names and labels are API: see docs/operating.md. No label carries an id, a
+// URL or anything else that a customer chose; all values come from closed
+// lists, so that the number of series is bounded.
+//
+// It decides nothing and judges nobody: what is counted, and what is a storm,
+// is known to those who tell it. Who may read the metrics is not its business
+// either.
+package metric
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Lanes is the state of this node's lanes at one moment.
+type Lanes struct {
+	Storms        int     // endpoints in a retry storm
+	Warnings      int     // retry queues that grow
+	Open, Closed  int     // breakers
+	MaxRatio      float64 // greatest retry ratio
+	EventsDropped uint64  // operational events
+}
+
+// Metrics are the metrics of one server, in a registry of its own.
+type Metrics struct {
+	registry    *prometheus.Registry
+	attempts    attempts
+	settled     settled
+	transitions transitions
+}
+
+// New returns metrics that ask lanes for the state of the lanes when they are
+// read.
+func New(lanes func() Lanes) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.Register(
+		&m.attempts, &m.settled, &m.transitions, laneCollector{lanes},
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Register adds what other parts measure. It panics when a name is taken: that
+// is a mistake of the program, found by any test that builds it.
+func (m *Metrics) Register(more ...prometheus.Collector) { m.registry.MustRegister(more...) }
+
+// Attempted counts an attempt that has ended. It allocates nothing and never
+// waits.
+func (m *Metrics) Attempted(kind hook.AttemptKind, class hook.Class, reason hook.Reason) {
+	m.attempts.add(kind, class, reason)
+}
+
+// Settled counts a delivery that has ended after so many attempts.
+func (m *Metrics) Settled(state hook.DeliveryState, attempts int) { m.settled.add(state, attempts) }
+
+// BreakerOpened counts a lane that opened.
+func (m *Metrics) BreakerOpened() { m.transitions.opened.Add(1) }
+
+// BreakerClosed counts a lane that closed.
+func (m *Metrics) BreakerClosed() { m.transitions.closed.Add(1) }
+
+const (
+	// scrapesAtOnce and scrapeTimeout bound what readers can cost.
+	scrapesAtOnce = 4
+	scrapeTimeout = 10 * time.Second
+)
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: scrapesAtOnce,
+		Timeout:             scrapeTimeout,
+	})
+}

@@ -1,0 +1,77 @@
+package pgcluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// ErrNoServer means that no PostgreSQL programs were found.
+var ErrNoServer = errors.New("no PostgreSQL binaries in /usr/lib/postgresql/*/bin, /usr/pgsql-*/bin or PATH")
+
+// findBinaries returns the folder of the newest server installed.
+func findBinaries() (string, error) {
+	var found []string
+	for _, pattern := range []string{"/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres"} {
+		match, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", fmt.Errorf("look for PostgreSQL: %w", err)
+		}
+		found = append(found, match...)
+	}
+	if len(found) > 0 {
+		return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return majorOf(a) - majorOf(b) })), nil
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	return "", ErrNoServer
+}
+
+// majorOf reads the version number in a path such as
+// /usr/lib/postgresql/15/bin/postgres.
+func majorOf(path string) int {
+	digits := bytes.TrimLeftFunc([]byte(path), func(r rune) bool { return r < '0' || r > '9' })
+	if end := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		digits = digits[:end]
+	}
+	n, _ := strconv.Atoi(string(digits))
+	return n
+}
+
+// owner is the unprivileged user the server runs as.
+type owner struct {
+	name     string
+	uid, gid int
+}
+
+// unprivileged returns how to start children. They get a process group of
+// their own, so that an interrupt at the terminal reaches only our process, and
+// another user when we are root, whom the server refuses to serve.
+func unprivileged() (*syscall.SysProcAttr, *owner, error) {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() != 0 {
+		return attr, nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return nil, nil, fmt.Errorf("ids of user %s: %w", name, err)
+		}
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		return attr, &owner{name, int(uid), int(gid)}, nil
+	}
+	return nil, nil, errors.New("running as root and neither user postgres nor nobody exists")
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Watch keeps what the owners of lanes notice about them. No delivery depends
+// on it: it is what people are shown, and what the next owner of a lane goes on
+// from.
+type Watch interface {
+	DepthReader
+	// SaveWatch stores what a node has seen, in one transaction. A row that
+	// somebody has saved later stays.
+	SaveWatch(ctx context.Context, s WatchSave) error
+	// ActiveLaneWatches returns up to limit rows with a storm or a warning, of
+	// any node, those that were not saved for longest first.
+	ActiveLaneWatches(ctx context.Context, limit int) ([]hook.LaneWatch, error)
+	// NodeWatches returns what nodes have saved at since or later.
+	NodeWatches(ctx context.Context, since time.Time) ([]hook.NodeWatch, error)
+	// SystemWatches returns the signals that are raised.
+	SystemWatches(ctx context.Context) ([]hook.SystemWatch, error)
+	// SetSystemWatch stores a raised signal, or removes it when Since is zero.
+	SetSystemWatch(ctx context.Context, w hook.SystemWatch) error
+}
+
+// WatchSave is what a node has seen in one round.
+type WatchSave struct {
+	Node  *hook.NodeWatch // nil: nothing new
+	Lanes []hook.LaneWatch
+	Gone  []hook.ID // endpoints with nothing left to show
+}
+
+// WatchLostAfter is when a row that nobody has saved any more may be removed.
+const WatchLostAfter = 24 * time.Hour
+
+// DepthReader measures retry queues.
+type DepthReader interface {
+	// RetryDepths counts what waits for another attempt at each endpoint:
+	// pending deliveries that have had one and, while the endpoint is paused
+	// or disabled or its lane is open or told to wait, everything that is due.
+	// It looks at no more than limit deliveries of either kind, so that its
+	// cost does not grow with a backlog.
+	RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) ([]RetryDepth, error)
+}
+
+// RetryDepth is the retry queue of one endpoint.
+type RetryDepth struct {
+	EndpointID hook.ID
+	Depth      int64
+	AtLeast    bool // counting stopped at the limit
+}
+
+// LaneFilter selects lanes. Empty fields do not filter.
+type LaneFilter struct {
+	Tenant  hook.ID
+	Storm   *bool // with or without a storm
+	Growing *bool // with or without the early warning
+	Open    *bool // the breaker
+	Paused  *bool // the endpoint is paused or disabled
+}
+
+// LaneLog reads lanes for people.
+type LaneLog interface {
+	DepthReader
+	// ListLanes returns the endpoints whose lanes match, deleted ones left out.
+	ListLanes(ctx context.Context, f LaneFilter, p Page) ([]hook.Endpoint, error)
+	// LaneWatches returns what was saved of the given endpoints; those that
+	// nothing is known of are left out.
+	LaneWatches(ctx context.Context, endpoints []hook.ID) ([]hook.LaneWatch, error)
+}
+
+// OperationalFilter selects operational events. Empty fields do not filter;
+// values of one field are alternatives.
+type OperationalFilter struct {
+	Tenant    hook.ID
+	Endpoints []hook.ID
+	Types     []hook.OperationalType
+	Since     time.Time
+	Until     time.Time
+}
+
+// OperationalLog keeps operational events until retention removes them.
+type OperationalLog interface {
+	// WriteOperational stores events in one transaction. Those that are stored
+	// already stay as they are, so that it may be run again.
+	WriteOperational(ctx context.Context, events []hook.OperationalEvent) error
+	ListOperational(ctx context.Context, f OperationalFilter, p Page) ([]hook.OperationalEvent, error)
+}
