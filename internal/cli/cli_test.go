@@ -83,6 +83,23 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, list[0].body)
 }
 
+// interruptAfter sends Ctrl-C once so many requests have come.
+func (s *server) interruptAfter(requests int) chan os.Signal {
+	signals := make(chan os.Signal, 1)
+	asked := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.got)
+	}
+	go func() {
+		for asked() < requests {
+			time.Sleep(5 * time.Millisecond)
+		}
+		signals <- os.Interrupt
+	}()
+	return signals
+}
+
 func (s *server) run(args ...string) result {
 	return runWith([]string{"BREAKWATER_URL=" + s.URL, "BREAKWATER_API_KEY=bw_test"}, "", args...)
 }
@@ -292,9 +309,8 @@ func TestInterrupted(t *testing.T) {
 		"POST /v1/tenants/default/events":                 always(202, `{"id":"evt_1","deliveries":1}`),
 		"GET /v1/tenants/default/events/evt_1/deliveries": always(200, `{"data":[{"id":"dlv_1","status":"pending"}]}`),
 	})
-	signals := make(chan os.Signal, 1)
+	signals := s.interruptAfter(2) // once accepted, once looked at
 	var stdout, stderr bytes.Buffer
-	time.AfterFunc(150*time.Millisecond, func() { signals <- os.Interrupt })
 	code := cli.Run(cli.Host{
 		Args: []string{"send", "a", "--wait", "--url", s.URL}, Stdout: &stdout, Stderr: &stderr, Signals: signals,
 	})

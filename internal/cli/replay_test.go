@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -152,9 +151,8 @@ func TestReplayWatchIsInterrupted(t *testing.T) {
 		"POST /v1/tenants/default/replays":      always(201, shown("queued", "", 0, 0, 4).body),
 		"GET /v1/tenants/default/replays/rpl_1": {shown("running", "", 1, 0, 4)},
 	})
-	signals := make(chan os.Signal, 1)
+	signals := s.interruptAfter(2) // once created, once looked at
 	var stdout, stderr bytes.Buffer
-	time.AfterFunc(150*time.Millisecond, func() { signals <- os.Interrupt })
 	code := cli.Run(cli.Host{
 		Args: []string{"replay", "--all", "--url", s.URL}, Stdout: &stdout, Stderr: &stderr, Signals: signals,
 	})

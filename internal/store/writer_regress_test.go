@@ -128,6 +128,9 @@ func TestWriterAnswersEverybodyWhenIsolationFails(t *testing.T) {
 		b := startWriter(t, s, store.WriterConfig{})
 		var wg sync.WaitGroup
 		for i := range 9 {
+			if i == 1 {
+				synctest.Wait() // the first is being committed; the others wait together
+			}
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
