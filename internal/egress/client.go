@@ -14,6 +14,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -64,6 +66,9 @@ type Client struct {
 	proxied      bool
 	requireHTTPS bool
 	keep         int
+
+	known      sync.Map // URL as given → *url.URL, never changed
+	knownCount atomic.Int64
 }
 
 // carrier takes a request out on one connection and brings the answer back. It

@@ -13,7 +13,7 @@ import (
 // answers point. Each hop passes the same rules as the first one; an answer
 // that cannot be followed is the result.
 func (h *hop) follow() Result {
-	u, err := h.client.parseURL(h.req.URL)
+	u, err := h.client.knownURL(h.req.URL)
 	if err != nil {
 		return failed(&reasonError{hook.BlockedAddress, err})
 	}

@@ -72,6 +72,28 @@ func (c *Client) parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// maxKnown bounds the URLs that are remembered; past it, memory starts anew.
+const maxKnown = 10_000
+
+// knownURL is parseURL for a URL that is sent to again and again. What it
+// allowed once it allows always: its rules do not change, and addresses are
+// judged when a connection is opened.
+func (c *Client) knownURL(raw string) (*url.URL, error) {
+	if u, ok := c.known.Load(raw); ok {
+		return u.(*url.URL), nil
+	}
+	u, err := c.parseURL(raw)
+	if err != nil {
+		return nil, err
+	}
+	if c.knownCount.Add(1) > maxKnown {
+		c.known.Clear()
+		c.knownCount.Store(1)
+	}
+	c.known.Store(raw, u)
+	return u, nil
+}
+
 func checkCharacters(raw string) error {
 	switch {
 	case raw == "":
