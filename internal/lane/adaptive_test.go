@@ -165,6 +165,48 @@ func TestCloseStartsAtOne(t *testing.T) {
 	}
 }
 
+// TestOwnQueueIsNoSlowEndpoint: at the least limit of three, an endpoint with one
+// server has a queue of our own making. Taken for its latency without load it
+// would let the limit grow.
+func TestOwnQueueIsNoSlowEndpoint(t *testing.T) {
+	t.Parallel()
+	const service = 100 * time.Millisecond
+	d := drive(t, adaptive())
+	e := newEndpoint(d, 1, service)
+	for range 600 {
+		e.run(time.Second)
+		// It would be three times the service time.
+		if base := d.l.Checkpoint().BaseLatency; base > service*9/5 {
+			t.Fatalf("after %v the base latency is %v, the endpoint takes %v", d.now.Sub(start), base, service)
+		}
+	}
+	if e.most > 6 {
+		t.Errorf("up to %d requests at once for one server", e.most)
+	}
+}
+
+// TestSlowerEndpointIsNoticedAfterAClose: one request in flight has no queue of
+// ours, so a slow answer to it is the endpoint's own.
+func TestSlowerEndpointIsNoticedAfterAClose(t *testing.T) {
+	t.Parallel()
+	d := drive(t, adaptive())
+	e := newEndpoint(d, 10, 100*time.Millisecond)
+	e.run(time.Minute)
+	d.l.Drop()
+	for len(e.flying) > 0 {
+		e.step()
+	}
+	d.l.Reset(d.now)
+	e.service = 400 * time.Millisecond
+	e.run(10 * time.Second)
+	if base := d.l.Checkpoint().BaseLatency; (base - e.service).Abs() > e.service/10 {
+		t.Errorf("the base latency is %v ten seconds after the close, the endpoint takes %v", base, e.service)
+	}
+	if d.l.Limit() < 8 {
+		t.Errorf("the limit is %.1f ten seconds after the close, for ten servers", d.l.Limit())
+	}
+}
+
 // TestFewFailuresDoNotHalve: one failure in twenty is not overload, four are.
 func TestFewFailuresDoNotHalve(t *testing.T) {
 	t.Parallel()

@@ -161,7 +161,18 @@ func (l *Lane) Configure(now time.Time, cfg Config) {
 	case cfg.Fixed:
 		l.ramp.limit = cfg.rest()
 	default:
-		l.ramp.limit = min(l.ramp.limit, cfg.most())
+		l.lowerTo(now, cfg.most())
+	}
+}
+
+// lowerTo keeps the limit, and where it was growing to, at or below a new
+// maximum.
+func (l *Lane) lowerTo(now time.Time, most float64) {
+	r := &l.ramp
+	r.probeSaved = min(r.probeSaved, most)
+	if max(r.limit, r.round.target) > most {
+		r.limit = min(r.limit, most)
+		l.newRound(now)
 	}
 }
 
@@ -169,6 +180,7 @@ func (l *Lane) Configure(now time.Time, cfg Config) {
 // history: at one request, in slow start. A fixed limit applies at once.
 func (l *Lane) restart(now time.Time) {
 	l.ramp.limit, l.ramp.slowStart = 1, true
+	l.ramp.probeUntil = time.Time{}
 	if l.cfg.Fixed {
 		l.ramp.limit, l.ramp.slowStart = l.cfg.rest(), false
 	}

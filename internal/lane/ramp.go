@@ -31,15 +31,31 @@ const (
 	// answered before it is judged.
 	shortestRound = time.Second
 	cohortShare   = 0.75
+	// shortestTrip is what a coarse clock's 0 is taken for: a base of 0 is an
+	// unknown one, and everything is divided by it.
+	shortestTrip = time.Microsecond
 	// basePrior is what the old base weighs after a close, in samples.
 	basePrior = 8
-	// floorRounds is how many slow rounds at the floor prove that the endpoint
-	// itself got slower.
+	// floorRounds is how many slow rounds at the floor show that the endpoint
+	// itself got slower, and floorRise by how much the base then rises at most:
+	// an endpoint with one or two servers has a queue of our own even there.
 	floorRounds = 3
+	floorRise   = 1.25
 	// baseProbeEvery is how often the base is measured afresh, at a limit cut
-	// so deep that the endpoint's own queue runs empty.
+	// so deep that the endpoint's own queue runs empty. Where that leaves one
+	// request in flight it costs too much to be done so often.
 	baseProbeEvery = 60 * time.Second
+	baseProbeRare  = 2
 	baseProbeCut   = tolerance * tolerance
+	// Two standard errors of the median of n round trips are π times their
+	// spread over √n; between these times 1/√n, for the spread itself is an
+	// estimate.
+	noiseLeast = 1
+	noiseMost  = 2
+	// spreadLeast is how many round trips tell their spread, spreadWeight what
+	// one more cohort weighs.
+	spreadLeast  = 4
+	spreadWeight = 0.2
 )
 
 // ramp is what the lane knows of its endpoint's capacity. Times are seconds.
@@ -49,6 +65,7 @@ type ramp struct {
 	base        float64 // uncongested round trip, 0: unknown
 	baseWeight  float64 // in samples
 	srtt        float64 // smoothed round trip
+	spread      float64 // mean distance of a round trip from the median, in logarithms
 	healthyPeak float64 // usual in flight when the load decides, not the limit
 
 	halvedAt   time.Time
@@ -118,7 +135,6 @@ func (r *ramp) closed(now time.Time) {
 		r.baseWeight = basePrior
 	}
 	r.atFloor = 0
-	r.probeUntil = time.Time{}
 	r.baseAt = now
 }
 
@@ -131,7 +147,7 @@ func (l *Lane) halve(now time.Time) {
 	}
 	r.halvedAt = now
 	r.limit = max(1, r.limit/2)
-	r.slowStart = false
+	r.slowStart = r.base == 0 // the rounds after it compare with the base
 	l.newRound(now)
 }
 
@@ -142,12 +158,13 @@ func (l *Lane) succeed(now time.Time, tag Tag, rtt time.Duration) {
 		return
 	}
 	r := &l.ramp
+	took := max(rtt, shortestTrip).Seconds()
 	if r.srtt == 0 {
-		r.srtt = rtt.Seconds()
+		r.srtt = took
 	}
-	r.srtt += (rtt.Seconds() - r.srtt) * 0.1
+	r.srtt += (took - r.srtt) * 0.1
 	if tag.Round != 0 && tag.Round == r.round.number {
-		r.round.rtts = append(r.round.rtts, rtt.Seconds())
+		r.round.rtts = append(r.round.rtts, took)
 	}
 	if l.grow(now) && l.measured(now) {
 		l.judge(now)
@@ -197,6 +214,7 @@ type verdict struct {
 	short   float64 // median of the cohort, unanswered members counted as slower
 	n       int     // answers
 	slack   float64 // for a small cohort
+	noise   float64 // the slack outside slow start, which grows too fast for so much
 	limited bool    // the limit was in use: the endpoint was tested
 }
 
@@ -204,12 +222,32 @@ func (r *ramp) verdict() verdict {
 	slices.Sort(r.round.rtts)
 	n := len(r.round.rtts)
 	middle := (min(r.round.size, r.round.cohort) - 1) / 2
+	short := r.round.rtts[min(middle, n-1)]
+	r.learnSpread(short)
 	return verdict{
-		short:   r.round.rtts[min(middle, n-1)],
+		short:   short,
 		n:       n,
 		slack:   1 / math.Sqrt(float64(n)),
+		noise:   min(max(math.Pi*r.spread, noiseLeast), noiseMost) / math.Sqrt(float64(n)),
 		limited: float64(r.round.peak) >= 0.8*math.Floor(r.limit),
 	}
+}
+
+// learnSpread looks at how far the round trips of a cohort are apart: the wider,
+// the less its median says.
+func (r *ramp) learnSpread(median float64) {
+	n := len(r.round.rtts)
+	if n < spreadLeast {
+		return
+	}
+	var sum float64
+	for _, took := range r.round.rtts {
+		sum += math.Abs(math.Log(took / median))
+	}
+	if r.spread == 0 {
+		r.spread = sum / float64(n)
+	}
+	r.spread += spreadWeight * (sum/float64(n) - r.spread)
 }
 
 // judge ends a round: it updates the base, then the limit, and starts the next.
@@ -217,9 +255,9 @@ func (l *Lane) judge(now time.Time) {
 	r := &l.ramp
 	v := r.verdict()
 	probing := now.Before(r.probeUntil)
+	r.probeUntil = time.Time{} // over, in time or not
 	r.learnBase(v, probing)
 	if probing { // the base is measured; grow back to where we were
-		r.probeUntil = time.Time{}
 		l.newRound(now)
 		r.growTo(r.probeSaved)
 		return
@@ -243,9 +281,11 @@ func (l *Lane) judge(now time.Time) {
 	}
 }
 
-// learnBase moves the estimate of the uncongested round trip. It may fall at
-// any time, but rises only when measured with the endpoint's queue empty, and
-// slowly: measured beside a queue it would rise with our own load.
+// learnBase moves the estimate of the uncongested round trip. It falls when a
+// cohort is clearly faster, but rises only when measured with the endpoint's
+// queue empty, and slowly: measured beside a queue it would rise with our own
+// load. An endpoint that got slower is noticed with one request in flight after
+// a close, and else by rounds that stay slow at the floor.
 func (r *ramp) learnBase(v verdict, probing bool) {
 	switch {
 	case r.slowStart && r.baseWeight == 0:
@@ -255,7 +295,7 @@ func (r *ramp) learnBase(v verdict, probing bool) {
 		r.base += 0.2 * (min(v.short, 1.5*r.base) - r.base)
 	case probing:
 		r.base += 0.5 * (v.short - r.base)
-	case v.short < r.base:
+	case v.short*(1+v.noise/2) < r.base: // else it is chance, which would only ever lower it
 		r.base += 0.1 * (v.short - r.base)
 	}
 }
@@ -265,6 +305,12 @@ func (l *Lane) judgeSlowStart(v verdict) float64 {
 	r := &l.ramp
 	ratio := v.short / r.base
 	if ratio > 1+(tolerance-1)/2+v.slack { // queueing is visible
+		if r.limit < 2 {
+			// One request does not queue behind our own: the endpoint is slower
+			// than it was. The next round learns its base anew, at this limit.
+			r.limit, r.base, r.baseWeight = 1, 0, 0
+			return 0
+		}
 		r.slowStart = false
 		if ratio > tolerance+v.slack {
 			r.limit = max(floor, r.limit/2, r.limit*tolerance/ratio)
@@ -295,15 +341,15 @@ func (l *Lane) judgeSteady(v verdict) float64 {
 	ratio := v.short / r.base
 	var target float64
 	switch {
-	case ratio > tolerance+v.slack:
+	case ratio > tolerance+v.noise:
 		if r.limit <= floor+0.5 {
 			r.atFloor++
-			if r.atFloor >= floorRounds { // so few requests are not our own queue
-				r.base, r.baseWeight, r.atFloor = v.short, float64(v.n), 0
+			if r.atFloor >= floorRounds {
+				r.base, r.baseWeight, r.atFloor = min(v.short, floorRise*r.base), float64(v.n), 0
 				r.slowStart = true
 			}
 		}
-		r.limit *= max(0.5, (tolerance+v.slack)/ratio)
+		r.limit *= max(0.5, (tolerance+v.noise)/ratio)
 	case v.limited:
 		target = min(l.cfg.most(), max(r.limit+0.5, r.limit*taper(gainSteady, ratio)))
 	}
@@ -322,6 +368,9 @@ func taper(gain, ratio float64) float64 {
 func (l *Lane) startBaseProbe(now time.Time, v verdict) bool {
 	r := &l.ramp
 	gap := max(baseProbeEvery.Seconds(), 50*r.srtt)
+	if r.limit < 2*baseProbeCut {
+		gap *= baseProbeRare
+	}
 	if r.slowStart || !v.limited || r.limit < 2 || now.Sub(r.baseAt).Seconds() <= gap {
 		return false
 	}

@@ -20,7 +20,9 @@ func anyOutcome(t *rapid.T) policy.Outcome {
 		U:               anyU(t),
 	}
 	if rapid.Bool().Draw(t, "answered") {
-		o.Status = rapid.IntRange(-10, 700).Draw(t, "status")
+		// Those that mean something special are rare among all of them.
+		special := rapid.SampledFrom([]int{200, 408, 410, 425, 429, 500, 502, 503, 504})
+		o.Status = rapid.OneOf(rapid.IntRange(-10, 700), special).Draw(t, "status")
 		o.RetryAfter = rapid.SliceOfN(rapid.OneOf(rapid.StringMatching(`[0-9]{0,12}`), rapid.Just(minuteLater), rapid.String()), 0, 2).Draw(t, "retry-after")
 	}
 	o.Reason = hook.Reason(rapid.IntRange(0, 30).Draw(t, "reason"))

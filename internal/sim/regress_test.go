@@ -53,10 +53,9 @@ func TestPoisonLockOut(t *testing.T) {
 // measured before the endpoint's queue was empty. It rose, the limit followed
 // it, and hours into a drain the endpoint crashed. Minutes do not show it.
 //
-// The endpoint has two servers, fewer than the least limit of three. So the
-// law sees now and then a slow round at the floor, believes that the endpoint
-// got slower, and takes a base that is too high. Its base probes must correct
-// that within minutes.
+// The endpoint has two servers, fewer than the least limit of three. So there
+// is a queue of our own even at the floor, which must not pass for an endpoint
+// that got slower.
 func TestBaseLatencyRatchet(t *testing.T) {
 	t.Parallel()
 	const seeds, groups = 20, 2
@@ -73,36 +72,19 @@ func TestBaseLatencyRatchet(t *testing.T) {
 func watchRatchet(t *testing.T, seed uint64) {
 	t.Helper()
 	s := scenario(t, "drain-4h")
-	recovery := time.Duration(s.Outages[0].At + s.Outages[0].For)
 	// The law may take half as much again for the latency without load.
 	high := time.Duration(s.Latency+s.Network) * 3 / 2
-	var most, last, since, longest, above, watched time.Duration
+	var most time.Duration
 	inFlight := 0
 	r := sim.Watch(s, strategy(t, "law"), seed, func(m sim.Moment) {
 		inFlight = max(inFlight, m.Lane.InFlight())
-		switch {
-		case m.At < last+time.Second/2:
-			return // the base moves once per round, and a round takes a second
-		case m.Lane.State() != lane.Closed || m.At < recovery:
-			last, since = m.At, m.At
-			return
-		}
-		base := m.Lane.Checkpoint().BaseLatency
-		most = max(most, base)
-		watched += m.At - last
-		if base > high {
-			above += m.At - last
-			longest = max(longest, m.At-since)
-		} else {
-			since = m.At
-		}
-		last = m.At
+		most = max(most, m.Lane.Checkpoint().BaseLatency)
 	})
 	if r.Crashes > 0 {
 		t.Errorf("seed %d: %d re-crashes", seed, r.Crashes)
 	}
-	if longest > 10*time.Minute || above > watched/3 || most > 4*high {
-		t.Errorf("seed %d: the base is above %v for up to %v, %v of %v in all, and reaches %v: a ratchet", seed, high, longest, above, watched, most)
+	if most > high {
+		t.Errorf("seed %d: the base reaches %v, at most %v: a ratchet", seed, most, high)
 	}
 	if inFlight > 22 { // 2 in service and 20 waiting are safe
 		t.Errorf("seed %d: %d requests in flight to an endpoint with two servers", seed, inFlight)

@@ -62,9 +62,14 @@ func Matrix() []Scenario {
 	const (
 		hour = Duration(time.Hour)
 		// A noisy latency, a cold cache and many poisoned events make a drain
-		// longer than the optimum for good reasons.
+		// longer than the optimum for good reasons. With a noisy latency the most
+		// arrivals of one second are a matter of chance too: 1.50 or 1.52.
 		noDrain = safeGoals + ",peak<=1.5,waste<=0.01," + shortGoals
-		// A probe may take a poisoned event, and the next one comes a gap later.
+		noisy   = safeGoals + ",peak<=1.6,waste<=0.01," + shortGoals
+		// A probe may take a poisoned event, which keeps the lane open for another
+		// gap, of up to 20 s here. How often that happens in a row is chance, which
+		// has no maximum. detect_max allows for one such probe at 5 % of poison; at
+		// 20 % two or three in a row are nothing special.
 		poisoned = safeGoals + ",peak<=1.5,waste<=0.01,live_p99<=30s,detect<=17s"
 		longLast = safeGoals + ",drain<=1.2,waste<=0.01," + longGoals
 		slow     = safeGoals + ",drain<=1.5,waste<=0.01,detect<=17s,detect_max<=33s"
@@ -76,9 +81,9 @@ func Matrix() []Scenario {
 		vary("cold-restart", noDrain, func(s *Scenario) { s.Warmup = Warmup{From: 0.3, Over: Duration(2 * time.Minute)} }),
 		vary("fragile", ordinaryGoals, func(s *Scenario) { s.Crash.Queue = Duration(time.Second) }),
 		vary("black-hole", ordinaryGoals, func(s *Scenario) { s.Outages[0].BlackHole = true }),
-		vary("poison-5", poisoned+",drain<=1.2", func(s *Scenario) { s.Poison = 0.05 }),
+		vary("poison-5", poisoned+",detect_max<=53s,drain<=1.2", func(s *Scenario) { s.Poison = 0.05 }),
 		vary("comes-back-at-70", ordinaryGoals, func(s *Scenario) { s.After, s.Load = 0.7, 0.3 }),
-		vary("noisy-latency", noDrain, func(s *Scenario) { s.LatencyCV = 1.5 }),
+		vary("noisy-latency", noisy, func(s *Scenario) { s.LatencyCV = 1.5 }),
 		vary("outage-1h", longLast, func(s *Scenario) { s.Outages[0].For, s.Capacity = hour, 20 }),
 		vary("drain-4h", longLast, func(s *Scenario) { s.Outages[0].For, s.Capacity, s.Load = hour, 10, 0.8 }),
 		vary("poison-20", poisoned, func(s *Scenario) { s.Poison = 0.2 }),

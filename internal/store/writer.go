@@ -18,6 +18,9 @@ type WriterConfig struct {
 	Node     hook.ID
 	MaxBatch int // of accepts and of settles per commit; 256
 	MaxQueue int // accepts that may wait; 4096
+	// Gather is the least time between the starts of two commits when several
+	// publishers or attempts share them; 4ms.
+	Gather time.Duration
 	// Committed is called after every commit, in commit order, before anybody
 	// who waits for the batch hears of it. It must not block.
 	Committed func(*Batch)
@@ -38,6 +41,8 @@ type Writer struct {
 	taken   int64 // ... and those of them that left it
 	closed  bool
 	failed  error         // set once the store is lost for good
+	began   time.Time     // of the latest commit ...
+	shared  int           // ... and how many rows it had; both of Run's goroutine
 	wake    chan struct{} // capacity 1
 }
 
@@ -62,6 +67,10 @@ type ticket struct {
 	done chan struct{}
 }
 
+// alone is how many rows a lone publisher causes at a time: an event and the
+// result of the one before.
+const alone = 2
+
 // retry bounds of a commit whose outcome is unknown.
 const (
 	rerunFirst    = 50 * time.Millisecond
@@ -77,6 +86,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	}
 	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, 256)
 	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 4096)
+	cfg.Gather = cmp.Or(cfg.Gather, 4*time.Millisecond)
 	return &Writer{
 		cfg:   cfg,
 		lanes: make(map[hook.ID]queuedSave),
@@ -166,6 +176,7 @@ func (w *Writer) Run(ctx context.Context) error {
 			return w.finish()
 		}
 		for w.pending() {
+			w.gather()
 			if err := w.commitNext(ctx); err != nil {
 				return w.fail(err)
 			}
@@ -174,6 +185,16 @@ func (w *Writer) Run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// gather waits a moment for others to join when the last commit was not long
+// ago and several shared it. On a fast disk commits would otherwise follow each
+// other with a few rows each, and most of the processor would go into commits.
+func (w *Writer) gather() {
+	if w.shared > alone {
+		time.Sleep(w.cfg.Gather - time.Since(w.began))
+	}
+	w.began = time.Now()
 }
 
 // finish refuses new accepts and commits the rest, each batch once: the store
@@ -249,6 +270,7 @@ func shift[T any](s []T, n int) []T {
 // when the store is lost.
 func (w *Writer) commitNext(ctx context.Context) error {
 	b, tickets := w.take()
+	w.shared = b.size()
 	err := w.commit(ctx, b)
 	switch {
 	case err == nil:

@@ -299,3 +299,43 @@ func TestWriterFinishesAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestWriterGathers: with many publishers on a fast disk commits wait for each
+// other's rows; a lone publisher never waits.
+func TestWriterGathers(t *testing.T) {
+	t.Parallel()
+	const each = 50
+	for name, tc := range map[string]struct {
+		publishers  int
+		longest     time.Duration
+		mostCommits int
+	}{
+		"many":  {publishers: 16, longest: time.Second, mostCommits: each + each/5},
+		"alone": {publishers: 1, longest: each * time.Millisecond, mostCommits: each},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := startWriter(t, &script{takes: 100 * time.Microsecond}, store.WriterConfig{})
+				began := time.Now()
+				var wg sync.WaitGroup
+				for p := range tc.publishers {
+					wg.Go(func() {
+						for i := range each {
+							if err := b.w.Accept(context.Background(), accept(p*each+i)); err != nil {
+								t.Error(err)
+							}
+							time.Sleep(time.Duration(p) * 50 * time.Microsecond) // out of step
+						}
+					})
+				}
+				wg.Wait()
+				took := time.Since(began)
+				b.stop(t)
+				if n := len(b.committed); n > tc.mostCommits || took > tc.longest {
+					t.Errorf("%d commits in %v, want at most %d in %v", n, took, tc.mostCommits, tc.longest)
+				}
+			})
+		})
+	}
+}
