@@ -19,8 +19,10 @@ build: ## static binary in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/breakwater ./cmd/breakwater
 
 # The order is the order of patience: what fails fast comes first.
+# Nothing is taken from the cache: tests of the real binary depend on more than
+# their own package.
 test: check postgres
-	$(GO) test -race -timeout 30m ./...
+	$(GO) test -race -count=1 -timeout 30m ./...
 	$(MAKE) --no-print-directory fuzz
 	scripts/lint-if-possible
 

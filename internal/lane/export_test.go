@@ -16,6 +16,7 @@ type View struct {
 	Limit, Base, BaseWeight, SRTT, HealthyPeak float64
 
 	SlowStart  bool
+	Doubted    bool // the base
 	AtFloor    int
 	ProbeUntil time.Time // of a base probe
 	ProbeSaved float64
@@ -36,7 +37,7 @@ func (l *Lane) View() View {
 	return View{
 		State: l.state, Gen: l.gen, InFlight: l.inFlight,
 		Limit: r.limit, Base: r.base, BaseWeight: r.baseWeight, SRTT: r.srtt, HealthyPeak: r.healthyPeak,
-		SlowStart: r.slowStart, AtFloor: r.atFloor, ProbeUntil: r.probeUntil, ProbeSaved: r.probeSaved,
+		SlowStart: r.slowStart, Doubted: r.doubted, AtFloor: r.atFloor, ProbeUntil: r.probeUntil, ProbeSaved: r.probeSaved,
 		Round: r.round.number, From: r.round.from, Target: r.round.target, Full: r.round.full, Answers: len(r.round.rtts),
 		Pace: l.pace.rate, Tokens: l.pace.tokens.n, RateTokens: l.rate.n,
 		Hold: l.hold, ProbeAt: l.probeAt, OpenedAt: l.openedAt,

@@ -25,9 +25,9 @@ import (
 //	 4 hold          nothing leaves inside a Retry-After, and no answer shortens one
 //	 5 conservation  a delivery is in exactly one place
 //	 6 generation    what started before an open or a close steers nothing
-//	 7 base          rises by a tenth per base probe and by a quarter after slow
-//	                 rounds at the floor, else only while unknown or in calm slow
-//	                 start; forgotten only with one request in flight
+//	 7 base          rises by a tenth per base probe, by a quarter after slow
+//	                 rounds at the floor, and freely while unknown, in calm slow
+//	                 start, or in doubt with one request in flight
 //	 8 rise          the limit rises by successes only
 //	 9 share         with both queues full the backlog gets every tenth send
 //	10 numbers       are finite, and the same inputs give the same outputs
@@ -271,11 +271,10 @@ func (m *machine) checkBase(t *rapid.T, tag lane.Tag, before, after lane.View) {
 	}
 	rise := after.Base / before.Base
 	switch {
-	case after.Base == 0:
-		if !before.SlowStart || before.Limit >= 2 {
-			t.Fatalf("law 7 (base): forgotten at a limit of %v", before.Limit)
-		}
+	case after.Base <= 0:
+		t.Fatalf("law 7 (base): forgotten, was %v", before.Base)
 	case before.Base == 0 || rise <= 1:
+	case before.Doubted && before.SlowStart && before.Limit < 2:
 	case before.SlowStart:
 		// A calm round of n answers is at most 1/(2√n) above the base.
 		if most := 1 + 0.5/math.Sqrt(float64(max(before.Answers, 1))); rise > most+noRounding {

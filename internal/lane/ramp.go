@@ -70,6 +70,7 @@ type ramp struct {
 
 	halvedAt   time.Time
 	atFloor    int
+	doubted    bool      // the base may be too low: the running round decides
 	baseAt     time.Time // last base probe
 	probeUntil time.Time // a base probe runs until then
 	probeSaved float64   // limit to restore after it
@@ -107,10 +108,10 @@ func (r *ramp) growTo(target float64) {
 }
 
 // sizeCohort starts a new cohort. Outside slow start, and while the base is
-// unknown, one or two samples would be noise.
+// unknown or in doubt, one or two samples would be noise.
 func (r *ramp) sizeCohort() {
 	least := cohortLeast
-	if r.slowStart && r.base > 0 {
+	if r.slowStart && r.base > 0 && !r.doubted {
 		least = 1
 	}
 	r.round.size = min(max(int(r.round.target), least), cohortMost)
@@ -134,7 +135,7 @@ func (r *ramp) closed(now time.Time) {
 	if r.base > 0 {
 		r.baseWeight = basePrior
 	}
-	r.atFloor = 0
+	r.atFloor, r.doubted = 0, false
 	r.baseAt = now
 }
 
@@ -304,21 +305,24 @@ func (r *ramp) learnBase(v verdict, probing bool) {
 func (l *Lane) judgeSlowStart(v verdict) float64 {
 	r := &l.ramp
 	ratio := v.short / r.base
-	if ratio > 1+(tolerance-1)/2+v.slack { // queueing is visible
-		if r.limit < 2 {
-			// One request does not queue behind our own: the endpoint is slower
-			// than it was. The next round learns its base anew, at this limit.
-			r.limit, r.base, r.baseWeight = 1, 0, 0
-			return 0
-		}
+	slow := ratio > 1+(tolerance-1)/2+v.slack
+	// One request does not queue behind our own: slow now means that the base is
+	// too low. One answer may be chance, so a larger cohort decides.
+	alone := r.limit < 2
+	r.doubted = slow && alone && !r.doubted
+	switch {
+	case r.doubted:
+		return 0
+	case slow && alone:
+		r.base, r.baseWeight, ratio = v.short, float64(v.n), 1
+	case slow: // queueing is visible
 		r.slowStart = false
 		if ratio > tolerance+v.slack {
 			r.limit = max(floor, r.limit/2, r.limit*tolerance/ratio)
 			r.limit = min(r.limit, l.cfg.most())
 		}
 		return 0
-	}
-	if r.baseWeight == 0 || ratio < 1+v.slack/2 { // a calm round: running mean
+	case r.baseWeight == 0 || ratio < 1+v.slack/2: // a calm round: running mean
 		r.baseWeight += float64(v.n)
 		r.base += (v.short - r.base) * float64(v.n) / r.baseWeight
 	}
