@@ -18,7 +18,7 @@ func (a *API) audit(c *call, tenant hook.ID, action, subject string, diff any) h
 		Action:    action,
 		Subject:   subject,
 		RequestID: c.id,
-		RemoteIP:  c.remote.String(),
+		RemoteIP:  c.remote().String(),
 		At:        c.now,
 		Diff:      json.RawMessage("{}"),
 	}
@@ -29,8 +29,8 @@ func (a *API) audit(c *call, tenant hook.ID, action, subject string, diff any) h
 }
 
 // keyText names the key that acted; empty before a key was found.
-func keyText(k hook.APIKey) string {
-	if k.ID == 0 {
+func keyText(k *hook.APIKey) string {
+	if k == nil {
 		return ""
 	}
 	return hook.KeyPrefix.Format(k.ID)

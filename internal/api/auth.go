@@ -18,7 +18,7 @@ import (
 // authenticator finds the key of a request.
 type authenticator struct {
 	keys  store.Keys
-	cache *freshCache[[32]byte, hook.APIKey]
+	cache *freshCache[[32]byte, *hook.APIKey] // keys are never changed
 	bad   *badKeys
 
 	mu   sync.Mutex
@@ -28,7 +28,7 @@ type authenticator struct {
 func newAuthenticator(keys store.Keys) *authenticator {
 	return &authenticator{
 		keys:  keys,
-		cache: newFreshCache[[32]byte, hook.APIKey](maxCachedKeys, cacheFor),
+		cache: newFreshCache[[32]byte, *hook.APIKey](maxCachedKeys, cacheFor),
 		bad:   newBadKeys(),
 		used:  map[hook.ID]time.Time{},
 	}
@@ -36,23 +36,23 @@ func newAuthenticator(keys store.Keys) *authenticator {
 
 // key returns the valid key of a request. Absent, malformed, unknown, revoked
 // and expired keys all get the same answer.
-func (a *authenticator) key(ctx context.Context, h http.Header, c *call) (hook.APIKey, error) {
-	text, err := bearer(h.Values("Authorization"))
+func (a *authenticator) key(ctx context.Context, h http.Header, c *call) (*hook.APIKey, error) {
+	text, err := bearer(h["Authorization"])
 	if err != nil {
-		return hook.APIKey{}, errUnauthorized // nobody guessed anything
+		return nil, errUnauthorized // nobody guessed anything
 	}
-	_, hash, err := HashKey(text)
+	hash, err := hashKey(text)
 	if err != nil {
-		return hook.APIKey{}, a.refuse(c)
+		return nil, a.refuse(c)
 	}
 	k, err := a.lookup(ctx, hash, c)
 	if err != nil {
-		return hook.APIKey{}, err
+		return nil, err
 	}
 	valid := subtle.ConstantTimeCompare(k.Hash[:], hash[:]) == 1 && k.RevokedAt.IsZero() &&
 		(k.ExpiresAt.IsZero() || c.now.Before(k.ExpiresAt))
 	if !valid {
-		return hook.APIKey{}, a.refuse(c)
+		return nil, a.refuse(c)
 	}
 	a.touch(k.ID, c.now)
 	return k, nil
@@ -61,28 +61,28 @@ func (a *authenticator) key(ctx context.Context, h http.Header, c *call) (hook.A
 // lookup reads a key. While an address is over its limit, only keys seen before
 // are looked up for it: guesses cost the store nothing, and neighbours behind
 // the same address go on working.
-func (a *authenticator) lookup(ctx context.Context, hash [32]byte, c *call) (hook.APIKey, error) {
+func (a *authenticator) lookup(ctx context.Context, hash [32]byte, c *call) (*hook.APIKey, error) {
 	if k, ok := a.cache.fresh(hash, c.now); ok {
 		return k, nil
 	}
-	if wait := a.bad.wait(c.remote, c.now); wait > 0 && !a.cache.known(hash) {
-		return hook.APIKey{}, errTooManyBadKeys(wait)
+	if wait := a.bad.wait(c.remote(), c.now); wait > 0 && !a.cache.known(hash) {
+		return nil, errTooManyBadKeys(wait)
 	}
 	k, err := a.keys.KeyByHash(ctx, hash)
 	if errors.Is(err, hook.ErrNotFound) {
 		a.cache.forget(hash)
-		return hook.APIKey{}, a.refuse(c)
+		return nil, a.refuse(c)
 	}
 	if err != nil {
-		return hook.APIKey{}, fmt.Errorf("look up key: %w", err)
+		return nil, fmt.Errorf("look up key: %w", err)
 	}
-	a.cache.put(hash, k, c.now)
-	return k, nil
+	a.cache.put(hash, &k, c.now)
+	return &k, nil
 }
 
 // refuse counts a wrong key and returns the answer for it.
 func (a *authenticator) refuse(c *call) error {
-	if wait := a.bad.add(c.remote, c.now); wait > 0 {
+	if wait := a.bad.add(c.remote(), c.now); wait > 0 {
 		return errTooManyBadKeys(wait)
 	}
 	return errUnauthorized

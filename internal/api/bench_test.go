@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,11 +26,19 @@ func (*instantIngest) Accept(context.Context, hook.ID, *hook.Submission) (hook.R
 	return hook.Receipt{EventID: 1, Deliveries: 1}, nil
 }
 
+// order1KiB and text1KiB are payloads of 1 KiB: many small members, and one
+// large one.
+var (
+	order1KiB = `{"n":"0000000000000042","items":[` +
+		strings.TrimSuffix(strings.Repeat(`{"sku":"abcdEFGH0123","count":42,"price":"19.95"},`, 19), ",") + `],"pad":"xxxxxxxxx"}`
+	text1KiB = `{"id":"` + strings.Repeat("x", 1015) + `"}`
+)
+
 // BenchmarkAccept measures everything between net/http and ingest for one
 // event of 1 KiB: routing, key, decoding, answer.
 func BenchmarkAccept(b *testing.B) {
 	h, key := acceptor(b)
-	body := []byte(`{"type":"order.paid","payload":{"id":"` + string(bytes.Repeat([]byte("x"), 980)) + `"}}`)
+	body := []byte(`{"type":"order.paid","payload":` + order1KiB + `}`)
 	for name, extra := range map[string][2]string{"plain": {}, "key": {"Idempotency-Key", "order-1"}} {
 		b.Run(name, func(b *testing.B) {
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/v1/tenants/-/events", nil)

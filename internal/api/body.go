@@ -62,10 +62,10 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 // unless told otherwise. The last is safe because only bearer keys count: a
 // browser cannot be made to send one.
 func checkMediaType(h http.Header) error {
-	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+	if enc := first(h["Content-Encoding"]); enc != "" && !strings.EqualFold(enc, "identity") {
 		return errMediaType("compressed bodies are not taken")
 	}
-	ct := h.Get("Content-Type")
+	ct := first(h["Content-Type"])
 	if ct == "" || ct == "application/json" {
 		return nil
 	}
@@ -86,7 +86,7 @@ func checkJSON(body []byte) error {
 	if len(body) == 0 {
 		return errInvalidJSON("a JSON body is required")
 	}
-	if json.Valid(body) {
+	if validJSON(body) {
 		return nil
 	}
 	var raw json.RawMessage

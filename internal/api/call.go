@@ -14,12 +14,12 @@ import (
 // serve and filled in by admit, before any handler sees it.
 type call struct {
 	id     string // request id
-	remote netip.Addr
+	peer   string // address and port
 	now    time.Time
 	route  *route
-	path   string // of the request, objects as the client named them
-	key    hook.APIKey
-	tenant hook.ID // of the path; 0: every tenant the key may see
+	path   string       // of the request, objects as the client named them
+	key    *hook.APIKey // nil on routes that need none
+	tenant hook.ID      // of the path; 0: every tenant the key may see
 	query  url.Values
 }
 
@@ -33,7 +33,7 @@ func withCall(ctx context.Context, c *call) context.Context {
 // it there: a value in the context costs a copy of the whole request.
 func callBy(w http.ResponseWriter) *call {
 	if a, ok := w.(*answer); ok {
-		return a.call
+		return &a.call
 	}
 	return &call{}
 }
@@ -55,10 +55,10 @@ func (c *call) oneTenant() (hook.ID, error) {
 	return c.tenant, nil
 }
 
-// remoteAddr returns the address of the peer. Headers that claim another one
-// are not believed: they would let a client escape the limit on bad keys.
-func remoteAddr(r *http.Request) netip.Addr {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+// remote returns the address of the peer. Headers that claim another one are
+// not believed: they would let a client escape the limit on bad keys.
+func (c *call) remote() netip.Addr {
+	ap, err := netip.ParseAddrPort(c.peer)
 	if err != nil {
 		return netip.Addr{}
 	}

@@ -56,12 +56,9 @@ func (a *API) accept(c *call, w http.ResponseWriter, r *http.Request) (hook.Rece
 	if err != nil {
 		return hook.Receipt{}, err
 	}
-	if err := checkJSON(body); err != nil {
+	d, err := decodeEvent(body, false, key, "", c.now)
+	if err != nil {
 		return hook.Receipt{}, err
-	}
-	d, bad := decodeEvent(body, false, key, "", c.now)
-	if bad != nil {
-		return hook.Receipt{}, bad
 	}
 	if err := a.prepare(r.Context(), tenant, d, ""); err != nil {
 		return hook.Receipt{}, err
@@ -71,7 +68,7 @@ func (a *API) accept(c *call, w http.ResponseWriter, r *http.Request) (hook.Rece
 
 // idempotencyKey returns the key of the request, empty when there is none.
 func idempotencyKey(h http.Header) (string, error) {
-	values := h.Values("Idempotency-Key")
+	values := h["Idempotency-Key"]
 	switch {
 	case len(values) == 0:
 		return "", nil
@@ -176,7 +173,7 @@ func (a *API) readBatch(c *call, w http.ResponseWriter, r *http.Request) ([][]by
 	if _, err := c.oneTenant(); err != nil {
 		return nil, err
 	}
-	if len(r.Header.Values("Idempotency-Key")) > 0 {
+	if len(r.Header["Idempotency-Key"]) > 0 {
 		// Ignoring it would promise what is not kept.
 		return nil, badParameter("header.Idempotency-Key", "does not cover a batch: give each event an idempotency_key")
 	}
@@ -184,11 +181,11 @@ func (a *API) readBatch(c *call, w http.ResponseWriter, r *http.Request) ([][]by
 	if err != nil {
 		return nil, err
 	}
-	if err := checkJSON(body); err != nil {
-		return nil, err
-	}
-	list, ok := membersOf(body)
+	list, ok := appendMembers(nil, body)
 	if !ok {
+		if err := checkJSON(body); err != nil {
+			return nil, err
+		}
 		return nil, fieldError("body", "wrong_type", "must be an object")
 	}
 	bad := &invalid{}
@@ -262,9 +259,9 @@ func (a *API) runBatch(ctx context.Context, c *call, events [][]byte) (*batchAns
 // stay in memory for long, and must not keep the whole body there with it.
 func (a *API) decodeItem(ctx context.Context, c *call, raw []byte, i int) (*decoded, error) {
 	prefix := at("events", i) + "."
-	d, bad := decodeEvent(raw, true, "", prefix, c.now)
-	if bad != nil {
-		return nil, bad
+	d, err := decodeEvent(raw, true, "", prefix, c.now)
+	if err != nil {
+		return nil, err
 	}
 	if err := a.prepare(ctx, c.tenant, d, prefix); err != nil {
 		return nil, err

@@ -40,13 +40,15 @@ type eventFields struct {
 	targets                []string
 }
 
-// decodeEvent reads one event from valid JSON. Payload aliases obj when it is
-// JSON. key is the idempotency key of the request; an event of a batch has its
+// decodeEvent reads one event from JSON. Payload aliases obj when it is JSON.
+// key is the idempotency key of the request; an event of a batch has its
 // own. Problems name their fields, with prefix before the path.
-func decodeEvent(obj []byte, inBatch bool, key, prefix string, now time.Time) (*decoded, *invalid) {
+func decodeEvent(obj []byte, inBatch bool, key, prefix string, now time.Time) (*decoded, error) {
 	bad := &invalid{}
 	f := &eventFields{}
-	f.readAll(bad, obj, inBatch)
+	if err := f.readAll(bad, obj, inBatch); err != nil {
+		return nil, err
+	}
 	d := &decoded{targets: f.targets}
 	d.Type, d.Key = f.typ, cmp.Or(f.key, key)
 	if err := hook.CheckType(f.typ); err != nil && !bad.names("type") {
@@ -81,12 +83,16 @@ func (e *invalid) names(path string) bool {
 }
 
 // readAll sorts the members of an event. Unknown and repeated ones are refused:
-// either would be a misunderstanding.
-func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) {
-	list, ok := membersOf(obj)
+// either would be a misunderstanding. The error is about what is no JSON at all.
+func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) error {
+	var room [fewMembers]member
+	list, ok := appendMembers(room[:0], obj)
 	if !ok {
+		if err := checkJSON(obj); err != nil {
+			return err
+		}
 		bad.add("body", "wrong_type", "must be an object")
-		return
+		return nil
 	}
 	var seen map[string]bool
 	if len(list) > fewMembers { // a loop over very many would take for ever
@@ -102,6 +108,7 @@ func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) {
 		}
 		f.read(bad, m, inBatch)
 	}
+	return nil
 }
 
 // fewMembers is how many are compared one by one: all that an event can have.

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// This file walks JSON that is known to be valid, without decoding it: the
-// value of a payload must reach its receivers byte for byte.
+// This file takes JSON apart without decoding it: the value of a payload must
+// reach its receivers byte for byte.
 
 // member is one member of a JSON object: its decoded name and raw value.
 type member struct {
@@ -14,28 +14,40 @@ type member struct {
 	value []byte
 }
 
-// membersOf returns the members of a valid JSON object in order, duplicates
-// included; ok is false when the value is not an object. Values are slices of
-// obj.
-func membersOf(obj []byte) (out []member, ok bool) {
+// appendMembers appends the members of a JSON object to out, in order,
+// duplicates included; ok is false when obj is anything but one valid object.
+// Values are slices of obj.
+func appendMembers(out []member, obj []byte) (_ []member, ok bool) {
 	i := skipSpace(obj, 0)
 	if i == len(obj) || obj[i] != '{' {
-		return nil, false
+		return out, false
 	}
 	i = skipSpace(obj, i+1)
-	out = make([]member, 0, 4)
-	for obj[i] != '}' {
-		nameEnd := skipValue(obj, i)
+	if i < len(obj) && obj[i] == '}' {
+		return out, skipSpace(obj, i+1) == len(obj)
+	}
+	for i < len(obj) && obj[i] == '"' {
+		nameEnd := endOfText(obj, i)
+		start := afterColon(obj, nameEnd)
+		end := endOfValue(obj, start, 1)
+		if end == broken {
+			return out, false
+		}
 		name, ok := unquote(obj[i:nameEnd])
 		if !ok {
-			return nil, false
+			return out, false
 		}
-		i = skipSpace(obj, skipSpace(obj, nameEnd)+1) // over the colon
-		end := skipValue(obj, i)
-		out = append(out, member{name, obj[i:end]})
-		i = nextItem(obj, end)
+		out = append(out, member{name, obj[start:end]})
+		i = skipSpace(obj, end)
+		if i < len(obj) && obj[i] == '}' {
+			return out, skipSpace(obj, i+1) == len(obj)
+		}
+		if i == len(obj) || obj[i] != ',' {
+			return out, false
+		}
+		i = skipSpace(obj, i+1)
 	}
-	return out, true
+	return out, false
 }
 
 // unquote returns the text of a valid JSON value; ok is false when that is not
@@ -46,11 +58,15 @@ func unquote(value []byte) (text string, ok bool) {
 	}
 	for _, c := range value {
 		if c == '\\' || c >= utf8.RuneSelf {
-			err := json.Unmarshal(value, &text)
-			return text, err == nil
+			return decodeText(value)
 		}
 	}
 	return string(value[1 : len(value)-1]), true
+}
+
+func decodeText(value []byte) (text string, ok bool) {
+	err := json.Unmarshal(value, &text)
+	return text, err == nil
 }
 
 // elementsOf returns the elements of a valid JSON array, at most limit+1 of
@@ -62,7 +78,7 @@ func elementsOf(arr []byte, limit int) (out [][]byte, ok bool) {
 	}
 	i = skipSpace(arr, i+1)
 	for arr[i] != ']' && len(out) <= limit {
-		end := skipValue(arr, i)
+		end := endOfValue(arr, i, 0)
 		out = append(out, arr[i:end])
 		i = nextItem(arr, end)
 	}
@@ -76,58 +92,4 @@ func nextItem(b []byte, i int) int {
 		i = skipSpace(b, i+1)
 	}
 	return i
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// skipValue returns the end of the value that begins at i.
-func skipValue(b []byte, i int) int {
-	switch b[i] {
-	case '"':
-		return skipString(b, i)
-	case '{', '[':
-		return skipNested(b, i)
-	}
-	for i < len(b) {
-		switch b[i] {
-		case ',', '}', ']', ' ', '\t', '\n', '\r':
-			return i
-		}
-		i++
-	}
-	return i
-}
-
-func skipString(b []byte, i int) int {
-	for i++; b[i] != '"'; i++ {
-		if b[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// skipNested counts brackets; since the JSON is valid, their kinds match.
-func skipNested(b []byte, i int) int {
-	depth := 0
-	for {
-		switch b[i] {
-		case '"':
-			i = skipString(b, i)
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-			if depth == 0 {
-				return i + 1
-			}
-		}
-		i++
-	}
 }

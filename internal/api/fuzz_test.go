@@ -76,7 +76,8 @@ func newFuzzAPI(t testing.TB) (h http.Handler, key string, s *sink) {
 }
 
 // FuzzEventBody posts any bytes as an event and as the payload of one: nothing
-// may panic, and what is accepted must be kept byte for byte.
+// may panic, what is no JSON must be called that, and what is accepted must be
+// kept byte for byte.
 func FuzzEventBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"a","payload":1}`, `{"type":"a","payload":{"x":[1,{"y":"]}"}]},"delay":"1s"}`, `{"events":[{"type":"a","payload":1}]}`,
@@ -88,7 +89,8 @@ func FuzzEventBody(f *testing.F) {
 	h, key, s := newFuzzAPI(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, path := range []string{"/v1/tenants/-/events", "/v1/tenants/-/events/batch"} {
-			if r := send(t, h, http.MethodPost, path, key, string(data)); r.status >= 500 {
+			r := send(t, h, http.MethodPost, path, key, string(data))
+			if r.status >= 500 || !json.Valid(data) != bytes.Contains(r.body, []byte(`"code":"invalid_json"`)) {
 				t.Fatalf("%s = %d %s", path, r.status, r.body)
 			}
 		}

@@ -166,7 +166,7 @@ func (a *API) revokeKey(ctx context.Context, c *call, in *keyInput) (*nothing, e
 
 // revoke ends a key, here at once and on other nodes within a second.
 func (a *API) revoke(ctx context.Context, c *call, k hook.APIKey) error {
-	rec := a.audit(c, k.TenantID, "key.revoke", keyText(k), nil)
+	rec := a.audit(c, k.TenantID, "key.revoke", hook.KeyPrefix.Format(k.ID), nil)
 	if err := a.cfg.Store.RevokeKey(ctx, k.ID, c.now, rec); err != nil {
 		return fmt.Errorf("revoke key: %w", err)
 	}

@@ -49,10 +49,18 @@ func NewKey(rand io.Reader) (text, prefix string, hash [32]byte) {
 // form, its public part. An operator may choose any key of 16 to 256 visible
 // ASCII characters; nothing of such a key is shown.
 func HashKey(text string) (prefix string, hash [32]byte, err error) {
-	if len(text) < minKeyLength || len(text) > maxKeyLength || !visibleASCII(text) {
-		return "", [32]byte{}, ErrBadKey
+	if hash, err = hashKey(text); err != nil {
+		return "", hash, err
 	}
-	return publicPart(text), sha256.Sum256([]byte(text)), nil
+	return publicPart(text), hash, nil
+}
+
+// hashKey is HashKey for requests, which need no public part.
+func hashKey(text string) (hash [32]byte, err error) {
+	if len(text) < minKeyLength || len(text) > maxKeyLength || !visibleASCII(text) {
+		return [32]byte{}, ErrBadKey
+	}
+	return sha256.Sum256([]byte(text)), nil
 }
 
 // publicPart returns the characters that lists show; none of a key that is not

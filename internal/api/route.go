@@ -209,7 +209,7 @@ func (a *API) admit(c *call, w http.ResponseWriter, r *http.Request) error {
 
 // pathTenant resolves the tenant of the path: an id, a uid, or "-". Another
 // tenant and no tenant at all look the same to a tenant's key.
-func (a *API) pathTenant(ctx context.Context, key hook.APIKey, text string, now time.Time) (hook.ID, error) {
+func (a *API) pathTenant(ctx context.Context, key *hook.APIKey, text string, now time.Time) (hook.ID, error) {
 	switch {
 	case text == "":
 		return key.TenantID, nil

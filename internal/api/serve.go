@@ -14,9 +14,9 @@ import (
 
 // serve is the outermost handler: request id, headers, recovery, routing.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	c := &call{now: a.now(), remote: remoteAddr(r)}
+	out := &answer{ResponseWriter: w, call: call{now: a.now(), peer: r.RemoteAddr}}
+	c := &out.call
 	c.id = a.requestID(r, c)
-	out := &answer{ResponseWriter: w, call: c}
 	h := out.Header()
 	h["X-Request-Id"] = []string{c.id}
 	h["X-Content-Type-Options"], h["Cache-Control"] = noSniff, noStore
@@ -44,10 +44,19 @@ var (
 
 // requestID takes the client's id when it is harmless, else makes one.
 func (a *API) requestID(r *http.Request, c *call) string {
-	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 64 && !strings.ContainsFunc(id, notIDChar) {
+	if id := first(r.Header["X-Request-Id"]); id != "" && len(id) <= 64 && !strings.ContainsFunc(id, notIDChar) {
 		return id
 	}
 	return hook.RequestPrefix.Format(a.cfg.IDs.Next(c.now))
+}
+
+// first returns the first value of a header. Requests that carry events read
+// their headers by canonical names: Get would spell each name anew.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 func notIDChar(r rune) bool {
@@ -73,7 +82,7 @@ func (a *API) finish(out *answer, r *http.Request, c *call) {
 		return
 	}
 	a.log.Debug("request", "request_id", c.id, "method", r.Method, "path", r.URL.Path,
-		"status", out.status, "key", keyText(c.key), "remote", c.remote.String())
+		"status", out.status, "key", keyText(c.key), "remote", c.remote().String())
 }
 
 func (a *API) recovered(out *answer, r *http.Request, c *call, p any) {
@@ -90,7 +99,7 @@ func (a *API) recovered(out *answer, r *http.Request, c *call, p any) {
 // answer remembers what it answers and whether it was begun.
 type answer struct {
 	http.ResponseWriter
-	call   *call
+	call   call
 	status int
 }
 

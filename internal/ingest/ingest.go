@@ -84,18 +84,43 @@ func (in *Ingest) Forget(tenant hook.ID) { in.catalog.forget(tenant) }
 
 // Accept makes one submission durable.
 func (in *Ingest) Accept(ctx context.Context, tenant hook.ID, s *hook.Submission) (hook.Receipt, error) {
-	r := in.accept(ctx, tenant, []*hook.Submission{s})
-	return r[0].Receipt, r[0].Err
+	batch := []entry{{sub: s}}
+	in.accept(ctx, tenant, batch)
+	return batch[0].result.Receipt, batch[0].result.Err
 }
 
 // AcceptBatch makes submissions durable, each for itself: one that is refused
 // does not touch the others. Results are in the order of the submissions.
 func (in *Ingest) AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.Submission) []hook.Result {
-	ptrs := make([]*hook.Submission, len(subs))
+	batch := make([]entry, len(subs))
 	for i := range subs {
-		ptrs[i] = &subs[i]
+		batch[i].sub = &subs[i]
 	}
-	return in.accept(ctx, tenant, ptrs)
+	in.accept(ctx, tenant, batch)
+	results := make([]hook.Result, len(batch))
+	for i := range batch {
+		results[i] = batch[i].result
+	}
+	return results
+}
+
+// entry is one submission and what has become of it.
+type entry struct {
+	sub      *hook.Submission
+	accept   *store.Accept // its rows, as matched last
+	answered bool
+	result   hook.Result
+}
+
+func (e *entry) answer(r hook.Result) { e.result, e.answered = r, true }
+
+// refuse answers all that have no answer yet.
+func refuse(batch []entry, err error) {
+	for i := range batch {
+		if e := &batch[i]; !e.answered {
+			e.answer(hook.Result{Err: err})
+		}
+	}
 }
 
 // staleTries bounds how often an event is matched again because the tenant's
@@ -104,77 +129,75 @@ const staleTries = 5
 
 // accept runs submissions until each is stored or refused, or the publisher
 // has waited long enough: without an answer of the store there is no promise.
-func (in *Ingest) accept(ctx context.Context, tenant hook.ID, subs []*hook.Submission) []hook.Result {
+func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.Timeout)
 	defer cancel()
-	results := make([]hook.Result, len(subs))
-	open := make([]int, len(subs))
-	for i := range open {
-		open[i] = i
-	}
-	for try := 0; len(open) > 0; try++ {
-		if try == staleTries {
-			refuse(results, open, fmt.Errorf("%w: endpoints keep changing", hook.ErrStoreUnavailable))
-			break
-		}
+	for try := range staleTries {
 		view, err := in.catalog.of(ctx, tenant)
 		if err != nil {
-			refuse(results, open, err)
-			break
+			refuse(batch, err)
+			return
 		}
-		open = in.submit(ctx, view, subs, open, results, try == 0)
-		if len(open) > 0 {
-			in.catalog.forget(tenant)
+		if in.submit(ctx, view, batch, try == 0) {
+			return
 		}
+		in.catalog.forget(tenant)
 	}
-	return results
+	refuse(batch, fmt.Errorf("%w: endpoints keep changing", hook.ErrStoreUnavailable))
 }
 
-func refuse(results []hook.Result, which []int, err error) {
-	for _, i := range which {
-		results[i] = hook.Result{Err: err}
-	}
-}
-
-// submit prepares and commits the submissions in open. It returns those that
-// were matched against a configuration that has moved on. Quotas are asked the
-// first time only: an event is counted once, however often it is matched.
-func (in *Ingest) submit(ctx context.Context, view *view, subs []*hook.Submission, open []int, results []hook.Result, first bool) []int {
+// submit prepares and commits the entries that have no answer yet. It reports
+// whether all have one then: those that were matched against a configuration
+// that has moved on have none. Quotas are asked the first time only: an event
+// is counted once, however often it is matched.
+func (in *Ingest) submit(ctx context.Context, view *view, batch []entry, first bool) bool {
 	now := time.Now().Truncate(time.Microsecond)
-	accepts := make([]*store.Accept, 0, len(open))
-	index := make([]int, 0, len(open))
-	for _, i := range open {
-		a, err := in.prepare(view, subs[i], now)
-		if err == nil && first {
-			err = in.quota.admit(view, len(a.Deliveries), len(subs[i].Payload), now)
-		}
-		if err != nil {
-			results[i] = hook.Result{Err: err}
+	accepts := make([]*store.Accept, 0, len(batch))
+	for i := range batch {
+		e := &batch[i]
+		if e.answered {
 			continue
 		}
-		accepts, index = append(accepts, a), append(index, i)
+		a, err := in.prepare(view, e.sub, now)
+		if err == nil && first {
+			err = in.quota.admit(view, len(a.Deliveries), len(e.sub.Payload), now)
+		}
+		if err != nil {
+			e.answer(hook.Result{Err: err})
+			continue
+		}
+		e.accept = a
+		accepts = append(accepts, a)
 	}
 	if len(accepts) == 0 {
-		return nil
+		return true
 	}
 	if err := in.cfg.Writer.Accept(ctx, accepts...); err != nil {
 		// Some of a large batch may be stored. Without a complete answer none is
 		// promised; repeating them under their keys is safe.
-		refuse(results, index, err)
-		return nil
+		refuse(batch, err)
+		return true
 	}
-	var stale []int
-	for k, a := range accepts {
-		if a.Outcome == store.AcceptStale {
-			stale = append(stale, index[k])
-			continue
-		}
-		results[index[k]] = answer(a)
-	}
-	return stale
+	return settle(batch)
 }
 
-func answer(a *store.Accept) hook.Result {
+// settle answers the entries as their commit turned out. It reports whether all
+// have an answer then.
+func settle(batch []entry) bool {
+	all := true
+	for i := range batch {
+		switch e := &batch[i]; {
+		case e.answered:
+		case e.accept.Outcome == store.AcceptStale:
+			all = false
+		default:
+			e.answer(outcome(e.accept))
+		}
+	}
+	return all
+}
+
+func outcome(a *store.Accept) hook.Result {
 	switch a.Outcome {
 	case store.AcceptStored:
 		return hook.Result{Receipt: hook.Receipt{EventID: a.Event.ID, Deliveries: len(a.Deliveries)}}
