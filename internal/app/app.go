@@ -18,6 +18,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/egress"
+	"github.com/breakwaterhq/breakwater/internal/headroom"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/ingest"
 	"github.com/breakwaterhq/breakwater/internal/metric"
@@ -100,6 +101,7 @@ func (a *App) self() (own []netip.AddrPort) {
 // Run opens the store, serves until ctx ends, and then stops in order: no new
 // requests, no new attempts, results settled, shards released, store closed.
 func (a *App) Run(ctx context.Context) error {
+	defer headroom.Take()()
 	unlock, err := a.prepareDataDir()
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (b *Bench) Backlog(ctx context.Context, waiting []int64) (*Report, error) {
 // withoutRelay takes the yardstick off the list: it holds nothing and has no
 // tenants.
 func (b *Bench) withoutRelay() {
-	b.cfg.Subjects = slices.DeleteFunc(slices.Clone(b.cfg.Subjects), func(s Subject) bool { return s == Relay })
+	b.cfg.Subjects = slices.DeleteFunc(slices.Clone(b.cfg.Subjects), Subject.isRelay)
 }
 
 // steps counts the measurements of a scenario.

@@ -240,11 +240,14 @@ func (b *Bench) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	rows := withBases(b.cfg.Rows)
-	total, done := b.cfg.Rounds*len(rows)*len(b.cfg.Subjects), 0
+	total, done := b.cfg.Rounds*b.measurements(rows), 0
 	for round := range b.cfg.Rounds {
 		peak := make(map[Subject]float64) // of this round
 		for i := range rows {
 			for _, s := range b.cfg.Subjects {
+				if !s.takesPart(&rows[i]) {
+					continue
+				}
 				step := Step{Done: done, Total: total, Round: round + 1, What: rows[i].Name, Subject: s}
 				m, err := b.measureRow(ctx, s, rows[i], peak[s], step)
 				if err != nil {
@@ -260,6 +263,18 @@ func (b *Bench) Run(ctx context.Context) (*Report, error) {
 	}
 	report.conclude(time.Now())
 	return report, nil
+}
+
+// measurements counts those of one round.
+func (b *Bench) measurements(rows []Row) (n int) {
+	for i := range rows {
+		for _, s := range b.cfg.Subjects {
+			if s.takesPart(&rows[i]) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // measureRow starts a fresh subject, measures it once and ends it. peak is what

@@ -24,6 +24,7 @@ const (
 var (
 	subjectColours = map[Subject]color.Color{
 		Relay:    color.RGBA{R: 0x99, G: 0x99, B: 0x99, A: 0xff},
+		Plain:    color.RGBA{R: 0xcc, G: 0xcc, B: 0xcc, A: 0xff},
 		SQLite:   color.RGBA{R: 0x1f, G: 0x6f, B: 0xb5, A: 0xff},
 		Postgres: color.RGBA{R: 0x2e, G: 0x8b, B: 0x57, A: 0xff},
 	}

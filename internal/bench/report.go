@@ -115,6 +115,24 @@ func (r *Report) conclude(now time.Time) {
 		}
 	}
 	r.Goals = append(r.Goals, r.comparisonGoals()...)
+	r.compareWithPlain()
+}
+
+// compareWithPlain adds what the product is to a relay as anybody would write
+// it. The goals are about the faster one.
+func (r *Report) compareWithPlain() {
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		plain := row.result(Plain)
+		for j := range row.Results {
+			res := &row.Results[j]
+			if plain == nil || res.Subject.isRelay() {
+				continue
+			}
+			r.fact(res.Subject, "delivered ÷ relay with Go's HTTP client", ratios(res.Rounds, plain.Rounds, (*Measure).delivered).Median, "")
+			r.fact(res.Subject, "server CPU ÷ relay's with Go's HTTP client", ratios(res.Rounds, plain.Rounds, (*Measure).serverCPU).Median, "")
+		}
+	}
 }
 
 func (row *RowReport) result(s Subject) *Result {
@@ -145,7 +163,7 @@ func (r *Report) Lost() int64 {
 	var sum int64
 	for i := range r.Rows {
 		for j := range r.Rows[i].Results {
-			if res := &r.Rows[i].Results[j]; res.Subject != Relay {
+			if res := &r.Rows[i].Results[j]; !res.Subject.isRelay() {
 				sum += res.Figures.Lost
 			}
 		}
@@ -203,6 +221,8 @@ func (s Subject) title() string {
 		return "SQLite"
 	case Postgres:
 		return "Postgres"
+	case Plain:
+		return "Relay with Go's HTTP client"
 	case Relay:
 	}
 	return "Relay"

@@ -15,13 +15,21 @@ type Subject string
 
 // The subjects.
 const (
-	Relay    Subject = "relay"
+	Relay    Subject = "relay" // with the product's HTTP client
+	Plain    Subject = "plain" // the same relay with Go's own HTTP client
 	SQLite   Subject = "sqlite"
 	Postgres Subject = "postgres"
 )
 
 // Subjects returns all of them, in the order in which they take turns.
-func Subjects() []Subject { return []Subject{Relay, SQLite, Postgres} }
+func Subjects() []Subject { return []Subject{Relay, Plain, SQLite, Postgres} }
+
+// isRelay reports whether s is a yardstick, which keeps nothing.
+func (s Subject) isRelay() bool { return s == Relay || s == Plain }
+
+// takesPart reports whether s is measured in a row: the second yardstick only
+// where the most is asked for.
+func (s Subject) takesPart(row *Row) bool { return s != Plain || row.Name == Base }
 
 // site is a subject that is running: one process, or several nodes.
 type site struct {
@@ -40,8 +48,8 @@ type site struct {
 // start runs a subject that takes the events of row: the relay with its routes,
 // or an empty server with its endpoints.
 func (b *Bench) start(ctx context.Context, s Subject, row *Row) (*site, error) {
-	if s == Relay {
-		return b.startRelay(ctx, row)
+	if s.isRelay() {
+		return b.startRelay(ctx, s, row)
 	}
 	st, err := b.startServers(ctx, s, 1)
 	if err != nil {
@@ -54,12 +62,15 @@ func (b *Bench) start(ctx context.Context, s Subject, row *Row) (*site, error) {
 	return st, nil
 }
 
-func (b *Bench) startRelay(ctx context.Context, row *Row) (*site, error) {
+func (b *Bench) startRelay(ctx context.Context, s Subject, row *Row) (*site, error) {
 	args := []string{
 		"bench", "relay", "--target", b.receiver.URL(),
 		"--groups", strconv.Itoa(b.cfg.Groups), "--fanout", strconv.Itoa(row.Fanout),
 	}
-	st := &site{subject: Relay}
+	if s == Plain {
+		args = append(args, "--standard")
+	}
+	st := &site{subject: s}
 	profiling, err := b.profiling(ctx, st)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ type benchFlags struct {
 
 func (f *benchFlags) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.only, "only", nil, "subjects to measure: relay, sqlite, postgres (default all)")
+	flags.StringSliceVar(&f.only, "only", nil, "subjects to measure: relay, plain, sqlite, postgres (default all)")
 	flags.IntVar(&f.rounds, "rounds", 3, "how often each figure is measured")
 	flags.DurationVar(&f.warmUp, "warm-up", 2*time.Second, "load before each measurement")
 	flags.DurationVar(&f.duration, "duration", 8*time.Second, "length of each measurement")

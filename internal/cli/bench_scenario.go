@@ -98,6 +98,7 @@ func (s *session) benchRelayCommand() *cobra.Command {
 	flags.StringVar(&cfg.Target, "target", "", "URL to forward to")
 	flags.IntVar(&cfg.Groups, "groups", 1, "kinds of events")
 	flags.IntVar(&cfg.Fanout, "fanout", 1, "endpoints of each kind")
+	flags.BoolVar(&cfg.Standard, "standard", false, "forward with Go's own HTTP client")
 	flags.StringVar(&cfg.PprofListen, "pprof-listen", "", "address of the profiler, off when empty")
 	return cmd
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
-	"net/textproto"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +23,8 @@ type destination struct {
 	tenant     hook.ID
 	url        string
 	mode       hook.BodyMode
-	custom     map[string]string // canonical name to value
-	private    []string          // header names that never follow a redirect to another host
+	custom     http.Header // the endpoint's own, the same in every request
+	private    []string    // header names that never follow a redirect to another host
 	signatures []hook.Signature
 	secrets    []activeSecret // newest first
 	signer     *sign.Signer
@@ -77,7 +77,7 @@ func (t *destination) open(v *vault.Vault, e *hook.Endpoint, secrets []hook.Secr
 	}
 	for _, s := range t.signatures {
 		if s.Scheme == hook.SchemeStripe {
-			t.private = append(t.private, textproto.CanonicalMIMEHeaderKey(s.Header))
+			t.private = append(t.private, http.CanonicalHeaderKey(s.Header))
 		}
 	}
 	if e.HeadersSealed == nil {
@@ -91,11 +91,13 @@ func (t *destination) open(v *vault.Vault, e *hook.Endpoint, secrets []hook.Secr
 	if err := json.Unmarshal(plain, &headers); err != nil {
 		return fmt.Errorf("parse headers: %w", err)
 	}
-	t.custom = make(map[string]string, len(headers))
+	t.custom = make(http.Header, len(headers))
 	for name, value := range headers {
-		name = textproto.CanonicalMIMEHeaderKey(name)
-		t.custom[name] = value
-		t.private = append(t.private, name)
+		name = http.CanonicalHeaderKey(name)
+		if !slices.Contains(t.private, name) { // else a signature goes by that name
+			t.custom[name] = []string{value}
+			t.private = append(t.private, name)
+		}
 	}
 	return nil
 }

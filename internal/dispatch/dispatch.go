@@ -88,7 +88,7 @@ type Dispatcher struct {
 	attempts       context.Context
 	cancelAttempts context.CancelFunc
 	work           sync.WaitGroup // attempts, reads and the like
-	crew           chan *flight   // to the goroutines that make attempts
+	crew           crew
 
 	loseStore sync.Once
 	storeLost chan struct{}
@@ -110,7 +110,8 @@ func New(cfg Config) (*Dispatcher, error) {
 	cfg.LeaseRenew = cmp.Or(cfg.LeaseRenew, 5*time.Second)
 	cfg.Loops = cmp.Or(cfg.Loops, min(runtime.GOMAXPROCS(0), 8))
 	cfg.Seed = cmp.Or(cfg.Seed, rand.New(rand.NewPCG(uint64(cfg.IDs.Next(time.Now())), uint64(time.Now().UnixNano()))).Uint64())
-	d := &Dispatcher{cfg: cfg, storeLost: make(chan struct{}), crew: make(chan *flight)}
+	d := &Dispatcher{cfg: cfg, storeLost: make(chan struct{})}
+	d.crew.fly = d.fly
 	d.slots.max = cfg.MaxInFlight
 	d.loader = newLoader(cfg)
 	d.teller = newTeller(cfg)
@@ -138,6 +139,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		wg.Go(func() { l.run(background) })
 	}
 	wg.Go(func() { d.teller.run(background) })
+	wg.Go(func() { d.crew.thin(background) })
 	if d.cfg.Hints != nil {
 		wg.Go(func() { d.listen(background) })
 	}
@@ -163,6 +165,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 	stop()
 	wg.Wait()
+	d.crew.close() // no loop is left that sends
 	d.cancelAttempts()
 	d.work.Wait()
 	return err

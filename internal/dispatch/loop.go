@@ -28,6 +28,7 @@ type loop struct {
 	residents map[hook.ID]*resident
 	unsaved   map[hook.ID]*store.LaneSave // newest checkpoints that are not stored yet
 	wakes     wakeHeap
+	landed    []*flight   // to be used again
 	dirty     []*resident // to be pumped before the next sleep
 	starved   []*resident // could send if there were a slot
 	isStarved bool        // counted in slots.starved
@@ -106,6 +107,7 @@ func (l *loop) answered(f *flight) {
 func (l *loop) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var set time.Time // when the timer fires; zero: nobody waits for it
 	var spare mail
 	for {
 		select {
@@ -113,6 +115,7 @@ func (l *loop) run(ctx context.Context) {
 			return
 		case <-l.wakeCh:
 		case <-timer.C:
+			set = time.Time{}
 		}
 		l.mu.Lock()
 		m := l.inbox
@@ -121,7 +124,10 @@ func (l *loop) run(ctx context.Context) {
 
 		l.turn(time.Now(), &m)
 		spare = m
-		timer.Reset(l.sleep(time.Now()))
+		if at := l.nextWake(); !at.IsZero() && !at.Equal(set) {
+			set = at
+			timer.Reset(time.Until(at))
+		}
 	}
 }
 
@@ -149,6 +155,8 @@ func (l *loop) turn(now time.Time, m *mail) {
 	}
 	for _, f := range m.results {
 		l.result(now, f)
+		*f = flight{} // nothing keeps it
+		l.landed = append(l.landed, f)
 	}
 	l.settled(now, m.settled)
 	l.saved(m.saved)
@@ -201,12 +209,12 @@ func (l *loop) pumpAll(now time.Time) {
 	}
 }
 
-// sleep is how long the loop may rest when no mail comes.
-func (l *loop) sleep(now time.Time) time.Duration {
+// nextWake is until when the loop may rest if no mail comes; zero: for ever.
+func (l *loop) nextWake() time.Time {
 	if len(l.wakes) == 0 {
-		return time.Hour
+		return time.Time{}
 	}
-	return max(l.wakes[0].wakeAt.Sub(now), 0)
+	return l.wakes[0].wakeAt
 }
 
 // arrive takes a delivery straight from its commit.

@@ -60,12 +60,13 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 	it := r.items[dec.Ref.ID]
 	it.waiting, it.flying = false, true
 	l.unsettled[r.shard]++
-	f := &flight{
+	f := l.newFlight()
+	*f = flight{
 		loop: l, r: r, it: it, dest: r.dest, event: it.event, delivery: it.delivery,
 		kind: dec.Kind, tag: dec.Tag, started: now,
 		laneState: r.lane.State(), laneLimit: r.lane.Limit(), laneInFlight: r.lane.InFlight(),
 	}
-	l.d.send(f)
+	l.d.crew.send(f, &l.d.work)
 }
 
 // readMore reads ahead when the window runs low and more is due on disk. A lane

@@ -159,6 +159,12 @@ func (r *rig) restart() {
 // endpoint makes an endpoint with the given policy level.
 func (r *rig) endpoint(policy string) hook.Endpoint {
 	r.t.Helper()
+	return r.endpointWith(policy, func(*hook.Endpoint) {})
+}
+
+// endpointWith is endpoint with a last change before it is stored.
+func (r *rig) endpointWith(policy string, change func(*hook.Endpoint)) hook.Endpoint {
+	r.t.Helper()
 	now := r.now()
 	if policy == "" {
 		policy = "{}"
@@ -171,6 +177,7 @@ func (r *rig) endpoint(policy string) hook.Endpoint {
 		Signatures: []hook.Signature{{Scheme: hook.SchemeStandard}}, Rev: 1, CreatedAt: now, UpdatedAt: now,
 	}
 	e.URL = "https://example.test/" + hook.EndpointPrefix.Format(e.ID)
+	change(&e)
 	secret, err := sign.NewSecret(rand.Reader)
 	r.must(err)
 	keyID, sealed, err := r.vault.Seal(e.TenantID, e.ID, vault.PurposeSecret, []byte(secret.Reveal()))
@@ -278,15 +285,16 @@ type sink struct {
 
 	mu       sync.Mutex
 	arrivals []arrival
+	last     *egress.Request
 	flying   map[string]int
 }
 
 func (s *sink) Send(ctx context.Context, req *egress.Request) egress.Result {
-	id, err := hook.DeliveryPrefix.Parse(req.Header.Get("Breakwater-Delivery"))
+	id, err := hook.DeliveryPrefix.Parse(fieldOf(req, "Breakwater-Delivery"))
 	if err != nil {
 		return egress.Result{Reason: hook.LocalError, Err: err}
 	}
-	n, err := strconv.Atoi(req.Header.Get("Breakwater-Attempt"))
+	n, err := strconv.Atoi(fieldOf(req, "Breakwater-Attempt"))
 	if err != nil {
 		return egress.Result{Reason: hook.LocalError, Err: err}
 	}
@@ -297,7 +305,7 @@ func (s *sink) Send(ctx context.Context, req *egress.Request) egress.Result {
 	}
 	s.flying[req.URL]++
 	a := arrival{at: began, url: req.URL, delivery: id, attempt: n, inFlight: s.flying[req.URL]}
-	s.arrivals = append(s.arrivals, a)
+	s.arrivals, s.last = append(s.arrivals, a), req
 	s.mu.Unlock()
 
 	result := make(chan egress.Result, 1)
@@ -324,6 +332,13 @@ func (s *sink) seen() []arrival {
 	return append([]arrival(nil), s.arrivals...)
 }
 
+// latest returns the request that arrived last.
+func (s *sink) latest() *egress.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
 // of returns the arrivals of one delivery.
 func (s *sink) of(id hook.ID) []arrival {
 	var out []arrival
@@ -338,6 +353,15 @@ func (s *sink) of(id hook.ID) []arrival {
 // always answers every request with the same status.
 func always(status int) answer {
 	return func(arrival) egress.Result { return egress.Result{Status: status} }
+}
+
+func fieldOf(req *egress.Request, name string) string {
+	for _, f := range req.Fields {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
 }
 
 // withHeader adds a response header.

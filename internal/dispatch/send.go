@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -29,9 +28,21 @@ type flight struct {
 	laneLimit    float64
 	laneInFlight int
 
-	header   http.Header // as sent
+	fields   []egress.Field // as sent, besides what the destination always gets
 	answer   egress.Result
 	answered time.Time
+}
+
+// newFlight returns one that has landed, if there is one: each is large, and
+// there are never more than the slots allow.
+func (l *loop) newFlight() *flight {
+	last := len(l.landed) - 1
+	if last < 0 {
+		return &flight{}
+	}
+	f := l.landed[last]
+	l.landed = l.landed[:last]
+	return f
 }
 
 // fly makes the attempt and hands the result to the loop.
@@ -55,13 +66,13 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 	}
 	body := f.dest.body(event)
 	now := time.Now()
-	f.header = f.dest.headers(event, f.delivery, now, body)
+	f.fields = f.dest.fields(event, &f.delivery, now, body)
 	if !d.owner.mayStart() {
 		return egress.Result{Reason: hook.Interrupted, Text: "lease ended before the request"}
 	}
 	f.started = now
 	return d.cfg.Sender.Send(d.attempts, &egress.Request{
-		URL: f.dest.url, Body: body, Header: f.header,
+		URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
 		Connect: f.dest.policy.Timeout.Connect, Total: f.dest.policy.Timeout.Total,
 		FollowRedirects: f.dest.policy.Classify.Redirects.Mode == policy.RedirectFollow, MaxHops: f.dest.policy.Classify.Redirects.MaxHops,
 		DropOnHostChange: f.dest.private,
@@ -78,22 +89,21 @@ func local(text string, err error) egress.Result {
 	return egress.Result{Reason: hook.LocalError, Text: text, Err: err}
 }
 
-// Header names in the canonical form of the header map.
+// Header names in canonical form.
 const (
 	headerContentType = "Content-Type"
 	headerDelivery    = "Breakwater-Delivery"
 	headerAttempt     = "Breakwater-Attempt"
 )
 
-// headers returns everything the request carries but what the client adds.
-func (t *destination) headers(e *hook.Event, d hook.Delivery, now time.Time, body []byte) http.Header {
-	h := make(http.Header, 6+len(t.custom))
-	h[headerContentType] = []string{t.contentType(e)}
-	h[headerDelivery] = []string{hook.DeliveryPrefix.Format(d.ID)}
-	h[headerAttempt] = []string{strconv.Itoa(d.Attempts + 1)}
-	for name, value := range t.custom {
-		h[name] = []string{value}
-	}
-	t.signer.Sign(h, hook.EventPrefix.Format(e.ID), now, body)
-	return h
+// fields returns the headers that are this attempt's own.
+func (t *destination) fields(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
+	all := append(make([]egress.Field, 0, 6+len(t.signatures)),
+		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
+		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
+		egress.Field{Name: headerContentType, Value: t.contentType(e)},
+	)
+	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }
+	t.signer.Sign(set, hook.EventPrefix.Format(e.ID), now, body)
+	return all
 }

@@ -1,10 +1,10 @@
 package dispatch
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -23,7 +23,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	v := f.dest.policy.Judge(f.delivery.Progress, f.delivery.DueAt, policy.Outcome{
 		Kind: f.kind, LaneClosed: f.tag.Closed,
 		Status: f.answer.Status, Reason: f.answer.Reason,
-		RetryAfter: f.answer.Header["Retry-After"], Date: f.answer.Header.Get("Date"),
+		RetryAfter: f.answer.Header["Retry-After"], Date: first(f.answer.Header["Date"]),
 		ProxyConfigured: l.d.cfg.ProxyInUse, At: f.answered, U: l.rng.Float64(),
 	})
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
@@ -67,6 +67,13 @@ func (l *loop) result(now time.Time, f *flight) {
 	}
 	// The lane wants no refill right now: only its own wake-up may pump it.
 	l.setWake(r, earliest(r.lane.Wake(now), l.nextLook(now, r)))
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 // note logs and acts on a change of the breaker.
@@ -122,7 +129,7 @@ func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt
 		PolicyHash: f.dest.hash, RetryN: v.RetryN, Ceiling: v.Ceiling, U: v.U, Delay: v.Delay, DelaySource: v.Source,
 		Error: f.answer.Text, Excerpt: f.answer.Body,
 		Detail: hook.AttemptDetail{
-			URL: f.dest.url, RequestHeaders: f.dest.masked(f.header), ResponseHeaders: f.answer.Header,
+			URL: f.dest.url, RequestHeaders: f.dest.masked(f.fields), ResponseHeaders: f.answer.Header,
 			Truncated: f.answer.Truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
 			RetryAfter: strings.Join(f.answer.Header["Retry-After"], ", "), RetryAfterCapped: v.RetryAfterCapped,
 			LaneState: f.laneState.String(), LaneLimit: f.laneLimit, LaneInFlight: f.laneInFlight,
@@ -134,18 +141,26 @@ func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt
 	return a
 }
 
+// hidden stands for the values of a header that are never shown.
+var hidden = []string{"***"}
+
 // masked is the request's header without anything secret: our signatures and
 // the endpoint's own values.
-func (t *destination) masked(h http.Header) map[string][]string {
-	if h == nil {
+func (t *destination) masked(fields []egress.Field) map[string][]string {
+	if fields == nil {
 		return nil
 	}
-	out := make(map[string][]string, len(h))
-	for name, values := range h {
-		if t.secretHeader(name) {
-			values = []string{"***"}
+	out := make(map[string][]string, len(fields)+len(t.custom))
+	values := make([]string, len(fields))
+	for i, f := range fields {
+		values[i] = f.Value
+		out[f.Name] = values[i : i+1 : i+1]
+		if t.secretHeader(f.Name) {
+			out[f.Name] = hidden
 		}
-		out[name] = values
+	}
+	for name := range t.custom {
+		out[name] = hidden
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
@@ -62,10 +61,9 @@ func benchRequest(url string) *egress.Request {
 	return &egress.Request{
 		URL:  url,
 		Body: make([]byte, benchBody),
-		Header: http.Header{
-			"Content-Type": {"application/json"}, "Webhook-Id": {"evt_1"}, "Webhook-Timestamp": {"1767225600"},
-			"Webhook-Signature":   {"v1,qbNG4se8NEnjXC81w1x8mZUFM7jiRjNaMKYshLZYlMM="},
-			"Breakwater-Delivery": {"dlv_1"}, "Breakwater-Attempt": {"1"},
+		Fields: []egress.Field{
+			{"Breakwater-Attempt", "1"}, {"Breakwater-Delivery", "dlv_1"}, {"Content-Type", "application/json"}, {"Webhook-Id", "evt_1"},
+			{"Webhook-Signature", "v1,qbNG4se8NEnjXC81w1x8mZUFM7jiRjNaMKYshLZYlMM="}, {"Webhook-Timestamp", "1767225600"},
 		},
 		Connect: 5 * time.Second,
 		Total:   10 * time.Second,

@@ -177,8 +177,11 @@ func (c *Client) CloseIdle() { c.carrier.closeIdle() }
 type Request struct {
 	URL  string
 	Body []byte // sent as it is
-	// Header is complete but for User-Agent and Accept-Encoding, which the
-	// client sets. Names that belong to the connection are not sent.
+	// Fields and Header together are complete but for User-Agent and
+	// Accept-Encoding, which the client sets. Names that belong to the connection
+	// are not sent. Fields are for what each request makes anew, which a list
+	// holds at less cost than a map.
+	Fields []Field
 	Header http.Header
 
 	Connect time.Duration // for DNS, TCP and TLS; 0: 10 s
@@ -190,6 +193,9 @@ type Request struct {
 	MaxHops          int
 	DropOnHostChange []string
 }
+
+// Field is a header with one value.
+type Field struct{ Name, Value string }
 
 // Send makes one attempt. It sends the request at most once per hop; a request
 // of which no byte was written may move to another connection. When ctx ends,

@@ -8,26 +8,14 @@ import (
 	"strings"
 )
 
-// field is a header with its values.
-type field struct {
-	name   string
-	values []string
-}
-
 // compose writes the head of the request, in the order of the standard
 // transport: what is always there, then the caller's headers by name.
 func (x *exchange) compose(h *hop, fixed string) error {
-	x.fields = x.fields[:0]
-	for name, values := range h.req.Header {
-		if !h.carries(name) {
-			continue
-		}
-		if !isToken(name) || slices.ContainsFunc(values, notHeaderValue) {
-			return errors.New("write request: invalid header")
-		}
-		x.fields = append(x.fields, field{name, values})
+	x.fields = h.appendFields(x.fields[:0])
+	if slices.ContainsFunc(x.fields, invalidField) {
+		return errors.New("write request: invalid header")
 	}
-	slices.SortFunc(x.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(x.fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 
 	out := x.out[:0]
 	out = append(out, "POST "...)
@@ -40,16 +28,32 @@ func (x *exchange) compose(h *hop, fixed string) error {
 	out = strconv.AppendInt(out, int64(len(h.req.Body)), 10)
 	out = append(out, "\r\n"...)
 	for _, f := range x.fields {
-		for _, value := range f.values {
-			out = append(out, f.name...)
-			out = append(out, ": "...)
-			out = append(out, strings.Trim(value, " \t")...)
-			out = append(out, "\r\n"...)
-		}
+		out = append(out, f.Name...)
+		out = append(out, ": "...)
+		out = append(out, strings.Trim(f.Value, " \t")...)
+		out = append(out, "\r\n"...)
 	}
 	out = append(out, "\r\n"...)
 	x.out = out
 	return nil
+}
+
+// appendFields appends all headers of the caller that are sent.
+func (h *hop) appendFields(to []Field) []Field {
+	for _, f := range h.req.Fields {
+		if h.carries(f.Name) {
+			to = append(to, f)
+		}
+	}
+	for name, values := range h.req.Header {
+		if !h.carries(name) {
+			continue
+		}
+		for _, value := range values {
+			to = append(to, Field{name, value})
+		}
+	}
+	return to
 }
 
 // targetOf returns where a checked URL leads.
@@ -64,6 +68,8 @@ func targetOf(u *url.URL) target {
 	}
 	return t
 }
+
+func invalidField(f Field) bool { return !isToken(f.Name) || notHeaderValue(f.Value) }
 
 // isToken reports whether s may be the name of a header.
 func isToken(s string) bool {

@@ -25,6 +25,8 @@ type conn struct {
 	mu    sync.Mutex
 	gen   uint64
 	limit time.Time
+	// early is closed when the holder has to end before the limit; nil: never.
+	early <-chan struct{}
 }
 
 func newConn(c net.Conn) *conn {
@@ -32,13 +34,29 @@ func newConn(c net.Conn) *conn {
 }
 
 // arm sets the limit for a new holder and returns its generation.
-func (c *conn) arm(limit time.Time) uint64 {
+func (c *conn) arm(limit time.Time) uint64 { return c.armUntil(limit, nil) }
+
+// armUntil is arm for a holder that cut ends when early is closed.
+func (c *conn) armUntil(limit time.Time, early <-chan struct{}) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gen++
+	c.early = early
 	c.setLimit(limit)
 	return c.gen
 }
+
+// cut ends the hold of whoever was armed with early. It does nothing to a later
+// holder with another one.
+func (c *conn) cut(early <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.early == early {
+		c.setLimit(longAgo)
+	}
+}
+
+var longAgo = time.Unix(1, 0)
 
 // disarm replaces the limit that was armed as gen by the one of an idle
 // connection. It does nothing when somebody else holds the connection by now.

@@ -31,6 +31,7 @@ func pipe(t *testing.T) *egress.Conn {
 
 func TestConnLimits(t *testing.T) {
 	t.Parallel()
+	early := make(chan struct{})
 	for name, tc := range map[string]struct {
 		use  func(*egress.Conn)
 		want time.Duration
@@ -54,6 +55,15 @@ func TestConnLimits(t *testing.T) {
 			c.Arm(in(time.Second))
 			_ = c.SetDeadline(time.Time{})
 		}, time.Second},
+		"cut short": {func(c *egress.Conn) {
+			c.ArmUntil(in(time.Second), early)
+			c.Cut(early)
+		}, 0},
+		"a late cut does not touch the next holder": {func(c *egress.Conn) {
+			c.ArmUntil(in(time.Second), early)
+			c.ArmUntil(in(3*time.Second), make(chan struct{}))
+			c.Cut(early)
+		}, 3 * time.Second},
 		"an earlier deadline is kept": {func(c *egress.Conn) {
 			c.Arm(in(time.Second))
 			_ = c.SetReadDeadline(in(time.Millisecond))

@@ -18,6 +18,12 @@ func NewConn(c net.Conn) *Conn { return newConn(c) }
 // Arm gives the connection to a new holder.
 func (c *conn) Arm(limit time.Time) uint64 { return c.arm(limit) }
 
+// ArmUntil gives the connection to a new holder that Cut may end.
+func (c *conn) ArmUntil(limit time.Time, early <-chan struct{}) { c.armUntil(limit, early) }
+
+// Cut ends the hold that was armed with early.
+func (c *conn) Cut(early <-chan struct{}) { c.cut(early) }
+
 // Disarm ends the hold of gen.
 func (c *conn) Disarm(gen uint64, idle time.Time) { c.disarm(gen, idle) }
 

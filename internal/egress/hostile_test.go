@@ -441,14 +441,17 @@ func TestR13_RetryAfterIsHandedOnAsItCame(t *testing.T) {
 func TestR14_HeadersCannotSmuggle(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t, "127.0.0.1:0")
-	for name, header := range map[string]http.Header{
-		"line break in a value": {"X-A": {"b\r\nEvil: 1"}},
-		"space in a name":       {"X A": {"b"}},
-		"line break in a name":  {"X\r\nEvil": {"b"}},
+	for name, field := range map[string]egress.Field{
+		"line break in a value": {"X-A", "b\r\nEvil: 1"},
+		"space in a name":       {"X A", "b"},
+		"line break in a name":  {"X\r\nEvil", "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			res := send(t, newClient(t, nil), canary.url(), func(r *egress.Request) { r.Header = header })
+			c := newClient(t, nil)
+			res := send(t, c, canary.url(), func(r *egress.Request) { r.Header = http.Header{field.Name: {field.Value}} })
+			wantReason(t, res, hook.LocalError)
+			res = send(t, c, canary.url(), func(r *egress.Request) { r.Fields = []egress.Field{field} })
 			wantReason(t, res, hook.LocalError)
 		})
 	}

@@ -80,7 +80,7 @@ func (l *lean) connect(h *hop, a *attempt) (*wire, error) {
 			l.pool.drop(w)
 			return nil, err
 		}
-		w.base.arm(h.deadline)
+		w.hold(h.caller, h.deadline)
 		if !reused || w.quiet() {
 			a.got(w.base, reused)
 			return w, nil
@@ -92,7 +92,7 @@ func (l *lean) connect(h *hop, a *attempt) (*wire, error) {
 // exchange is one request and its answer: the buffers, and what was read so far.
 type exchange struct {
 	out    []byte // the head of the request, and a small body
-	fields []field
+	fields []Field
 	in     *bufio.Reader
 	lines  []byte // the head of the answer
 	budget int    // bytes that heads may still take
@@ -119,7 +119,6 @@ func (x *exchange) over(w *wire, h *hop, a *attempt) (res Result, again bool, er
 	if err := h.caller.Err(); err != nil {
 		return Result{}, false, err // before anything is written
 	}
-	stop := w.watch(h.caller)
 	wrote := x.send(w, h.req.Body)
 	head, err := x.receive(w, a, wrote)
 	if err == nil {
@@ -131,8 +130,7 @@ func (x *exchange) over(w *wire, h *hop, a *attempt) (res Result, again bool, er
 		again = ended && !head.last && x.in.Buffered() == 0
 	}
 	complete := x.finish(w, wrote)
-	uncut := stop()
-	return res, again && complete && uncut, err
+	return res, again && complete && h.caller.Err() == nil, err
 }
 
 // written is how a request went out: the error, or where it will come from.
@@ -171,7 +169,7 @@ func (x *exchange) finish(w *wire, sent written) bool {
 	case err := <-sent.rest:
 		return err == nil
 	case <-time.After(writerGrace):
-		w.cut()
+		w.base.arm(longAgo)
 		<-sent.rest
 		return false
 	}

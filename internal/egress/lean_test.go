@@ -143,9 +143,10 @@ func TestRequestArrivesInOnePiece(t *testing.T) {
 	})
 	wantStatus(t, send(t, newClient(t, nil), e.url(), func(r *egress.Request) {
 		r.Body, r.Header = body, http.Header{"B": {"2", " 3 "}, "a": {"1"}}
+		r.Fields = []egress.Field{{"C", " 4"}, {"A", "5"}}
 	}), 200)
 	want := "POST /hook HTTP/1.1\r\nHost: " + e.addr.String() + "\r\nUser-Agent: Breakwater\r\nAccept-Encoding: identity\r\n" +
-		"Content-Length: 20000\r\nB: 2\r\nB: 3\r\na: 1\r\n\r\n" + string(body)
+		"Content-Length: 20000\r\nA: 5\r\nB: 2\r\nB: 3\r\nC: 4\r\na: 1\r\n\r\n" + string(body)
 	if got := string(<-read); got != want {
 		t.Errorf("first read got %d bytes: %.300q, want %d: %.300q", len(got), got, len(want), want)
 	}

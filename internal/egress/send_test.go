@@ -44,7 +44,6 @@ func TestSendCarriesTheRequestAsGiven(t *testing.T) {
 		r.Body = body
 		r.Header = http.Header{
 			"Content-Type":      {"application/cloudevents+json"},
-			"webhook-id":        {"evt_1"},
 			"X-Two":             {"a", "b"},
 			"user-agent":        {"mine"},
 			"Accept-Encoding":   {"gzip"},
@@ -55,6 +54,7 @@ func TestSendCarriesTheRequestAsGiven(t *testing.T) {
 			"Expect":            {"100-continue"},
 			"proxy-connection":  {"keep-alive"},
 		}
+		r.Fields = []egress.Field{{"webhook-id", "evt_1"}, {"User-Agent", "mine"}, {"x-idempotency-key", "k"}, {"Proxy-Connection", "close"}}
 	})
 	wantStatus(t, res, 202)
 	if string(res.Body) != "hello" || res.Truncated || !slices.Equal(res.Header["X-A"], []string{"1", "2"}) {
@@ -159,6 +159,48 @@ func TestDeadlineOfAnAttemptEndsWithIt(t *testing.T) {
 	wantStatus(t, send(t, c, e.url(), nil), 200)
 	if n := e.conns.Load(); n != 1 {
 		t.Errorf("used %d connections, want 1: the idle one died of an old deadline", n)
+	}
+}
+
+// A caller whose context ends takes no connection with it that others could use.
+func TestConnectionsOutliveContexts(t *testing.T) {
+	t.Parallel()
+	e, c := newEvil(t, answering(ok200)), newClient(t, nil)
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		wantStatus(t, c.Send(ctx, &egress.Request{URL: e.url()}), 200)
+		cancel()
+	}
+	if n := e.conns.Load(); n != 1 {
+		t.Errorf("20 requests used %d connections, want 1", n)
+	}
+}
+
+func TestInterruptedOnAReusedConnection(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{})
+	e := newEvil(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		if _, _, err := readRequest(r); err == nil {
+			_, _ = io.WriteString(c, ok200)
+		}
+		if _, _, err := readRequest(r); err == nil {
+			close(asked)
+		}
+		silent(c)
+	})
+	c := newClient(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wantStatus(t, c.Send(ctx, &egress.Request{URL: e.url()}), 200)
+	go func() {
+		<-asked
+		cancel()
+	}()
+	res := c.Send(ctx, &egress.Request{URL: e.url()})
+	wantReason(t, res, hook.Interrupted)
+	if n := e.conns.Load(); n != 1 || res.Latency > 10*time.Second {
+		t.Errorf("ended after %v on %d connections", res.Latency, n)
 	}
 }
 

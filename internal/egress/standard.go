@@ -119,11 +119,9 @@ func (s *standard) request(ctx context.Context, h *hop) *http.Request {
 var identity = []string{"identity"}
 
 func (s *standard) header(h *hop) http.Header {
-	out := make(http.Header, len(h.req.Header)+2)
-	for name, values := range h.req.Header {
-		if h.carries(name) {
-			out[name] = values
-		}
+	out := make(http.Header, len(h.req.Fields)+len(h.req.Header)+2)
+	for _, f := range h.appendFields(nil) {
+		out[f.Name] = append(out[f.Name], f.Value)
 	}
 	out["User-Agent"] = s.userAgent
 	out["Accept-Encoding"] = identity

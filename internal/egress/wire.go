@@ -16,7 +16,9 @@ type wire struct {
 	base   *conn    // limits and counts what goes through TCP
 	stream net.Conn // base, or TLS on top of it
 	silent func() bool
-	cut    func()
+
+	watched <-chan struct{} // ends what the wire does when it is closed
+	unwatch func() bool
 
 	// Of the pool, while the wire is idle.
 	since        time.Time
@@ -34,7 +36,6 @@ func (w *wire) open(h *hop, a *attempt, d *dialer, trust *tls.Config) error {
 	}
 	w.base, w.stream = c, c
 	w.silent = newProbe(c)
-	w.cut = func() { c.arm(longAgo) }
 	if !w.place.target.secure {
 		return nil
 	}
@@ -51,8 +52,6 @@ func (w *wire) open(h *hop, a *attempt, d *dialer, trust *tls.Config) error {
 	a.onHandshakeDone()
 	return err
 }
-
-var longAgo = time.Unix(1, 0)
 
 // quiet reports whether nothing has arrived on an idle wire. What arrives
 // unasked is the end of the connection, or an answer to nothing: both make the
@@ -71,19 +70,27 @@ func (w *wire) quiet() bool {
 	return isTimeout(err)
 }
 
-// watch ends whatever the wire is doing when ctx ends. The function it returns
-// reports whether that did not happen and now never will.
-func (w *wire) watch(ctx context.Context) (stop func() bool) {
-	if ctx.Done() == nil {
-		return neverCut
+// hold gives the wire to an attempt, until limit or the end of ctx. The watch
+// over ctx stays when the attempt has ended: the next one mostly has the same.
+func (w *wire) hold(ctx context.Context, limit time.Time) {
+	c, done := w.base, ctx.Done()
+	if done != w.watched {
+		w.stopWatch()
+		w.watched = done
+		w.unwatch = context.AfterFunc(ctx, func() { c.cut(done) })
 	}
-	return context.AfterFunc(ctx, w.cut)
+	c.armUntil(limit, done)
 }
 
-func neverCut() bool { return true }
+func (w *wire) stopWatch() {
+	if w.unwatch != nil {
+		w.unwatch()
+	}
+}
 
 // close ends a wire in any state, without waiting for anybody.
 func (w *wire) close() {
+	w.stopWatch()
 	if w.opened() {
 		_ = w.base.Close()
 	}
@@ -91,6 +98,7 @@ func (w *wire) close() {
 
 // goodbye closes an idle wire, with the farewell that TLS asks for.
 func (w *wire) goodbye() {
+	w.stopWatch()
 	w.base.arm(time.Now().Add(exitGrace))
 	_ = w.stream.Close()
 }

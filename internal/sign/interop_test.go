@@ -37,7 +37,7 @@ func foreignRequests(t *testing.T) []foreign {
 	all := []hook.Signature{standard, ed25519, stripe}
 	request := func(name string, secret, body string, ok bool, at time.Time, signatures []hook.Signature, secrets ...sign.Secret) foreign {
 		h := http.Header{}
-		newSigner(t, signatures, secrets...).Sign(h, vectorID, at, []byte(body))
+		newSigner(t, signatures, secrets...).Sign(h.Set, vectorID, at, []byte(body))
 		flat := map[string]string{}
 		for key := range h {
 			flat[strings.ToLower(key)] = h.Get(key)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -187,7 +188,7 @@ func TestSecretsNeverPrint(t *testing.T) {
 	for _, text := range []string{keyA, pairE} {
 		s := parse(t, text)
 		signer := newSigner(t, standardFor(s), s)
-		signer.Sign(map[string][]string{}, "evt_1", vectorTime, nil) // fills the pool
+		signer.Sign(http.Header{}.Set, "evt_1", vectorTime, nil) // fills the pool
 		h := holder{s, s, []sign.Secret{s}, map[string]sign.Secret{"a": s}, s}
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%c", "%U", "%t", "%p"} {
 			for _, v := range []any{s, &s, h, &h, signer, struct{ s *sign.Signer }{signer}, secretError{s}} {

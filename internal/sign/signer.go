@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"net/http"
 	"net/textproto"
 	"slices"
 	"strconv"
@@ -26,8 +25,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// The headers of Standard Webhooks as keys of an http.Header, which are in
-// canonical form.
+// The headers of Standard Webhooks in the canonical form of net/http.
 const (
 	HeaderID        = "Webhook-Id"
 	HeaderTimestamp = "Webhook-Timestamp"
@@ -146,9 +144,10 @@ func keyedHash(key []byte) hash.Hash {
 	return h
 }
 
-// Sign sets the id, the timestamp and all signatures of one attempt in h. The
-// id must hold no dot, and body must be the exact bytes that will be sent.
-func (s *Signer) Sign(h http.Header, id string, at time.Time, body []byte) {
+// Sign hands the id, the timestamp and all signatures of one attempt to set, as
+// names and values of headers. The id must hold no dot, and body must be the
+// exact bytes that will be sent.
+func (s *Signer) Sign(set func(name, value string), id string, at time.Time, body []byte) {
 	sc := s.pool.Get().(*scratch)
 	defer s.pool.Put(sc)
 
@@ -168,16 +167,11 @@ func (s *Signer) Sign(h http.Header, id string, at time.Time, body []byte) {
 	}
 
 	text := string(sc.text)
-	values := make([]string, 3, 3+len(s.stripe))
-	values[0], values[1], values[2] = id, text[tsStart:tsEnd], text[prefixEnd:standardEnd]
-	// The capacity of each piece is cut, so that adding a value to one header
-	// cannot reach into the next.
-	h[HeaderID] = values[0:1:1]
-	h[HeaderTimestamp] = values[1:2:2]
-	h[HeaderSignature] = values[2:3:3]
+	set(HeaderID, id)
+	set(HeaderSignature, text[prefixEnd:standardEnd])
+	set(HeaderTimestamp, text[tsStart:tsEnd])
 	for _, name := range s.stripe {
-		values = append(values, text[standardEnd:])
-		h[name] = values[len(values)-1 : len(values) : len(values)]
+		set(name, text[standardEnd:])
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package relay is the yardstick of the benchmark: the least that a webhook
 // sender can do. It takes the same requests as the product through the same
 // HTTP server settings, answers 202, and forwards them with the product's own
-// HTTP client.
+// HTTP client, or with that of Go's standard library.
 //
 // It has no storage, no retries, no signatures and no authentication, and it
 // parses nothing: it finds the parts of a request by their known shape. What a
@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/egress"
+	"github.com/breakwaterhq/breakwater/internal/headroom"
 )
 
 // Config of a relay.
@@ -31,6 +32,8 @@ type Config struct {
 	Target string // URL of the receiver, without a path
 	Groups int    // kinds of events; each goes to endpoints of its own
 	Fanout int    // endpoints of each kind
+	// Standard forwards with Go's own HTTP client instead of the product's.
+	Standard bool
 	// PprofListen is the address of the profiler; empty: off.
 	PprofListen string
 	// OnListen is called once, when requests are accepted.
@@ -55,10 +58,10 @@ type job struct {
 
 // Relay is a running yardstick.
 type Relay struct {
-	cfg    Config
-	client *egress.Client
-	urls   [][]string // of each group
-	jobs   chan job
+	cfg  Config
+	send func(context.Context, job)
+	urls [][]string // of each group
+	jobs chan job
 }
 
 // New checks cfg and starts nothing.
@@ -70,7 +73,10 @@ func New(cfg Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{cfg: cfg, client: client, jobs: make(chan job, queued)}
+	r := &Relay{cfg: cfg, send: lean(client), jobs: make(chan job, queued)}
+	if cfg.Standard {
+		r.send = standard()
+	}
 	for g := range cfg.Groups {
 		var urls []string
 		for f := range cfg.Fanout {
@@ -83,6 +89,7 @@ func New(cfg Config) (*Relay, error) {
 
 // Run serves until ctx ends.
 func (r *Relay) Run(ctx context.Context) error {
+	defer headroom.Take()()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -212,8 +219,34 @@ func (r *Relay) forward(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case j := <-r.jobs:
-			r.client.Send(ctx, &egress.Request{URL: j.url, Body: j.body, Header: header})
+			r.send(ctx, j)
 		}
+	}
+}
+
+// lean sends with the product's own client.
+func lean(client *egress.Client) func(context.Context, job) {
+	return func(ctx context.Context, j job) {
+		client.Send(ctx, &egress.Request{URL: j.url, Body: j.body, Header: header})
+	}
+}
+
+// standard sends with Go's client, as its documentation says: connections are
+// kept, one for each worker, and every answer is read to its end.
+func standard() func(context.Context, job) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConns: workers, MaxIdleConnsPerHost: workers}}
+	return func(ctx context.Context, j job) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.url, bytes.NewReader(j.body))
+		if err != nil {
+			return
+		}
+		req.Header.Set("Content-Type", "application/json")
+		res, err := client.Do(req)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
 	}
 }
 

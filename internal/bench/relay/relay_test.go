@@ -20,6 +20,16 @@ import (
 // kind, byte for byte.
 func TestForwards(t *testing.T) {
 	t.Parallel()
+	for name, standard := range map[string]bool{"own client": false, "standard client": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testForwards(t, standard)
+		})
+	}
+}
+
+func testForwards(t *testing.T, standard bool) {
+	t.Helper()
 	var mu sync.Mutex
 	got := map[string]int{}
 	arrived := make(chan struct{}, 100)
@@ -31,7 +41,7 @@ func TestForwards(t *testing.T) {
 		arrived <- struct{}{}
 	}))
 	t.Cleanup(receiver.Close)
-	url := start(t, relay.Config{Listen: "127.0.0.1:0", Target: receiver.URL, Groups: 3, Fanout: 2})
+	url := start(t, relay.Config{Listen: "127.0.0.1:0", Target: receiver.URL, Groups: 3, Fanout: 2, Standard: standard})
 
 	event := func(group, n int) string { return fmt.Sprintf(`{"type":"bench.g%06d","payload":{"n":"%d"}}`, group, n) }
 	for _, body := range []string{event(2, 1), `{"events":[` + event(0, 2) + "," + event(1, 3) + "," + event(0, 4) + "]}"} {

@@ -19,7 +19,7 @@ var (
 	writerSettings = url.Values{
 		"_busy_timeout": {"5000"}, "_foreign_keys": {"1"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
 		"_pragma": {
-			"page_size(8192)", "mmap_size(0)", "temp_store(MEMORY)", "cache_size(-32768)",
+			"page_size(8192)", "mmap_size(0)", "temp_store(MEMORY)", "cache_size(-16384)",
 			"wal_autocheckpoint(0)", "journal_size_limit(67108864)",
 		},
 	}

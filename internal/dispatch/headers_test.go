@@ -1,0 +1,67 @@
+package dispatch_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+func TestHeadersOfARequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, always(200))
+		defer r.close()
+		e := r.endpointWith("", func(e *hook.Endpoint) {
+			e.Signatures = append(e.Signatures, hook.Signature{Scheme: hook.SchemeStripe, Header: "acme-signature"})
+			own := []byte(`{"x-token":"open sesame","Acme-Signature":"not this one"}`)
+			var err error
+			_, e.HeadersSealed, err = r.vault.Seal(e.TenantID, e.ID, vault.PurposeHeaders, own)
+			r.must(err)
+		})
+		id := r.publish(e, 1)[0]
+		time.Sleep(time.Second)
+
+		// Sent: each header once, our signature before the endpoint's own value.
+		req, sent := r.sink.latest(), http.Header{}
+		for _, f := range req.Fields {
+			sent.Add(f.Name, f.Value)
+		}
+		for name, values := range req.Header {
+			sent[name] = append(sent[name], values...)
+		}
+		for name, values := range sent {
+			if len(values) != 1 || values[0] == "" || values[0] == "not this one" {
+				t.Errorf("%s: %q, want one value of ours", name, values)
+			}
+		}
+		if got := sent.Get("X-Token"); got != "open sesame" {
+			t.Errorf("own header = %q", got)
+		}
+
+		// Recorded: the same headers, without anything secret.
+		want := map[string][]string{
+			"Breakwater-Attempt": {"1"}, "Breakwater-Delivery": {hook.DeliveryPrefix.Format(id)}, "Content-Type": {"application/json"},
+			"Webhook-Id": sent["Webhook-Id"], "Webhook-Timestamp": sent["Webhook-Timestamp"],
+			"Webhook-Signature": {"***"}, "Acme-Signature": {"***"}, "X-Token": {"***"},
+		}
+		if diff := cmp.Diff(want, r.attempts(id)[0].Detail.RequestHeaders); diff != "" {
+			t.Errorf("recorded headers (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(sent))); diff != "" {
+			t.Errorf("names of sent headers (-want +got):\n%s", diff)
+		}
+		for _, name := range []string{"X-Token", "Acme-Signature"} {
+			if !slices.Contains(req.DropOnHostChange, name) {
+				t.Errorf("%s would follow a redirect to another host", name)
+			}
+		}
+	})
+}
