@@ -67,6 +67,14 @@ type Committer interface {
 	Commit(ctx context.Context, b *Batch) error
 }
 
+// Tidier is a Committer that leaves work for the time between two commits. It
+// must not depend on being asked.
+type Tidier interface {
+	// Tidy fails with ErrFatal when the store is lost. Other errors mean that
+	// the work is left for later.
+	Tidy(ctx context.Context) error
+}
+
 // Batch is what one transaction writes.
 type Batch struct {
 	Node    hook.ID   // who writes; fences the settles

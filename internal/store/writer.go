@@ -19,8 +19,9 @@ type WriterConfig struct {
 	MaxBatch int // of accepts and of settles per commit; 256
 	MaxQueue int // accepts that may wait; 4096
 	// Gather is the least time between the starts of two commits when several
-	// publishers or attempts share them; 4ms.
-	Gather time.Duration
+	// publishers or attempts share them, GatherMost when very many do; 4ms and
+	// 10ms.
+	Gather, GatherMost time.Duration
 	// Committed is called after every commit, in commit order, before anybody
 	// who waits for the batch hears of it. It must not block.
 	Committed func(*Batch)
@@ -40,10 +41,14 @@ type Writer struct {
 	queued  int64 // settles that ever joined the queue ...
 	taken   int64 // ... and those of them that left it
 	closed  bool
-	failed  error         // set once the store is lost for good
-	began   time.Time     // of the latest commit ...
-	shared  int           // ... and how many rows it had; both of Run's goroutine
-	wake    chan struct{} // capacity 1
+	failed  error // set once the store is lost for good
+	// Of the latest commit: when it began and how many rows it had. load is how
+	// many rows come within Gather, smoothed. They belong to Run's goroutine.
+	began  time.Time
+	shared int
+	load   float64
+
+	wake chan struct{} // capacity 1
 }
 
 // queuedAccept is an accept and the ticket of whoever waits for it.
@@ -67,9 +72,14 @@ type ticket struct {
 	done chan struct{}
 }
 
-// alone is how many rows a lone publisher causes at a time: an event and the
-// result of the one before.
-const alone = 2
+const (
+	// alone is how many rows a lone publisher causes at a time: an event and
+	// the result of the one before.
+	alone = 2
+	// many is how many rows within Gather make it worth to wait longer: the
+	// machine is busy, and so is everybody who waits.
+	many = 72
+)
 
 // retry bounds of a commit whose outcome is unknown.
 const (
@@ -87,6 +97,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, 256)
 	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 4096)
 	cfg.Gather = cmp.Or(cfg.Gather, 4*time.Millisecond)
+	cfg.GatherMost = cmp.Or(cfg.GatherMost, 10*time.Millisecond)
 	return &Writer{
 		cfg:   cfg,
 		lanes: make(map[hook.ID]queuedSave),
@@ -180,6 +191,9 @@ func (w *Writer) Run(ctx context.Context) error {
 			if err := w.commitNext(ctx); err != nil {
 				return w.fail(err)
 			}
+			if err := w.tidy(ctx); err != nil {
+				return w.fail(err)
+			}
 			if ctx.Err() != nil {
 				return w.finish()
 			}
@@ -191,10 +205,32 @@ func (w *Writer) Run(ctx context.Context) error {
 // ago and several shared it. On a fast disk commits would otherwise follow each
 // other with a few rows each, and most of the processor would go into commits.
 func (w *Writer) gather() {
-	if w.shared > alone {
-		time.Sleep(w.cfg.Gather - time.Since(w.began))
+	wait := w.cfg.Gather
+	if w.load >= many {
+		wait = w.cfg.GatherMost
 	}
-	w.began = time.Now()
+	if w.shared > alone {
+		time.Sleep(wait - time.Since(w.began))
+	}
+	now := time.Now()
+	apart := max(now.Sub(w.began), w.cfg.Gather)
+	w.load += (float64(w.shared)*float64(w.cfg.Gather)/float64(apart) - w.load) / 8
+	w.began = now
+}
+
+// tidy lets the store do what it left over, while the next rows gather and
+// nobody waits for an answer.
+func (w *Writer) tidy(ctx context.Context) error {
+	t, ok := w.cfg.DB.(Tidier)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := t.Tidy(ctx); errors.Is(err, ErrFatal) {
+		return err
+	}
+	return nil
 }
 
 // finish refuses new accepts and commits the rest, each batch once: the store

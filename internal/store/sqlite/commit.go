@@ -12,13 +12,17 @@ import (
 func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
 	return db.exclusive(ctx, "commit batch", func(ctx context.Context) error {
 		f := &db.write.fast
-		return f.transaction(ctx, db.write.conn, func() error {
+		err := f.transaction(ctx, db.write.conn, func() error {
 			c := commit{
 				fastPath: f, batch: b, shards: &db.shards,
 				revs: make(map[hook.ID]int64, 4), usage: make(map[hook.ID]store.Usage, 4),
 			}
 			return c.run()
 		})
+		if err != nil {
+			return err
+		}
+		return db.checkpointAt(ctx, checkpointLate)
 	})
 }
 

@@ -49,7 +49,10 @@ type DB struct {
 	prepared sync.Map // query text → *sql.Stmt on the read pool
 }
 
-var _ store.DB = (*DB)(nil)
+var (
+	_ store.DB     = (*DB)(nil)
+	_ store.Tidier = (*DB)(nil)
+)
 
 // Open locks the directory of the file at path, opens or makes the file, brings
 // its schema up to date and checks that commits are durable.

@@ -161,8 +161,16 @@ func TestFullStoreRefusesAndRecovers(t *testing.T) {
 }
 
 // TestLogIsMovedToTheFile writes more than the log may hold: it is begun again
-// instead of growing, although SQLite's own checkpoints are off.
+// instead of growing, although SQLite's own checkpoints are off; later when
+// nobody tidies.
 func TestLogIsMovedToTheFile(t *testing.T) {
+	t.Parallel()
+	t.Run("tidied", func(t *testing.T) { testLog(t, (*sqlite.DB).Tidy, 16_000_000) })
+	t.Run("left alone", func(t *testing.T) { testLog(t, func(*sqlite.DB, context.Context) error { return nil }, 40_000_000) })
+}
+
+func testLog(t *testing.T, tidy func(*sqlite.DB, context.Context) error, most int64) {
+	t.Helper()
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
 	db := open(t, path)
@@ -171,15 +179,16 @@ func TestLogIsMovedToTheFile(t *testing.T) {
 	}
 	w := newLoad(t, db, 1)
 	w.payload = make([]byte, 200_000)
-	const written = 40_000_000
+	const written = 80_000_000
 	for range written / 4 / len(w.payload) {
 		check(t, db.Commit(t.Context(), w.batch(4)))
+		check(t, tidy(db, t.Context()))
 	}
 	log, err := os.Stat(path + "-wal")
 	check(t, err)
 	file, err := os.Stat(path)
 	check(t, err)
-	if log.Size() > 16_000_000 || file.Size() < written/2 {
+	if log.Size() > most || file.Size() < written/2 {
 		t.Errorf("log of %d bytes, file of %d bytes after %d bytes of payload", log.Size(), file.Size(), written)
 	}
 }

@@ -92,7 +92,12 @@ func (t tx) row(query string, args ...any) *sql.Row {
 
 // update runs fn in a write transaction and commits it unless fn fails.
 func (db *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
-	return db.exclusive(ctx, doing, func(ctx context.Context) error { return db.write.transaction(ctx, fn) })
+	return db.exclusive(ctx, doing, func(ctx context.Context) error {
+		if err := db.write.transaction(ctx, fn); err != nil {
+			return err
+		}
+		return db.checkpointAt(ctx, checkpointPages)
+	})
 }
 
 // transaction is update for a caller that has the turn.
@@ -122,8 +127,5 @@ func (db *DB) exclusive(ctx context.Context, doing string, fn func(context.Conte
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := fn(ctx); err != nil {
-		return db.fail(doing, err)
-	}
-	return db.checkpointAfter(ctx)
+	return db.fail(doing, fn(ctx))
 }

@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// TestWriterGathersLongerUnderLoad: when very many rows come, commits keep
+// further apart; a burst alone does not do it.
+func TestWriterGathersLongerUnderLoad(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		rows  func(ms int) int // that come in each millisecond
+		apart time.Duration
+	}{
+		"half load": {func(int) int { return 10 }, 4 * time.Millisecond},
+		"full load": {func(int) int { return 22 }, 10 * time.Millisecond},
+		"bursts": {func(ms int) int {
+			if ms%100 == 0 {
+				return 200
+			}
+			return 5
+		}, 4 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const length = 2000 // ms
+				b := startWriter(t, &script{takes: 100 * time.Microsecond}, store.WriterConfig{})
+				for ms := range length {
+					for range tc.rows(ms) {
+						b.w.Settle(&store.Settle{}, nil)
+					}
+					time.Sleep(time.Millisecond)
+				}
+				b.stop(t)
+				want := float64(length*time.Millisecond) / float64(tc.apart)
+				if n := float64(len(b.committed)); n < 0.85*want || n > 1.15*want {
+					t.Errorf("%v commits in 2 s, want about %v", n, want)
+				}
+			})
+		})
+	}
+}
+
+// tidied is a script with work between commits.
+type tidied struct {
+	script
+	times int
+	err   error
+}
+
+func (s *tidied) Tidy(context.Context) error {
+	time.Sleep(20 * time.Millisecond)
+	s.times++
+	return s.err
+}
+
+// TestWriterTidiesWhileNobodyWaits: publishers have their answer before the
+// store tidies up.
+func TestWriterTidiesWhileNobodyWaits(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"works": nil, "finds no room": hook.ErrStoreFull} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db := &tidied{script: script{takes: time.Millisecond}, err: failure}
+				w, stop := runTidied(t, db)
+				for i := range 5 {
+					began := time.Now()
+					if err := w.Accept(context.Background(), accept(i)); err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(began); took > time.Millisecond {
+						t.Errorf("an accept took %v, want 1ms", took)
+					}
+					time.Sleep(30 * time.Millisecond)
+				}
+				if err := stop(); err != nil || db.times != 5 {
+					t.Errorf("tidied %d times, Run = %v; want 5 times and no error", db.times, err)
+				}
+			})
+		})
+	}
+}
+
+// TestWriterEndsWithAStoreThatIsLost: what tidying finds out counts.
+func TestWriterEndsWithAStoreThatIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, stop := runTidied(t, &tidied{err: fmt.Errorf("sync the file: %w", store.ErrFatal)})
+		if err := w.Accept(context.Background(), accept(1)); err != nil {
+			t.Errorf("Accept = %v, want the answer of its commit", err)
+		}
+		time.Sleep(time.Second)
+		if err := w.Accept(context.Background(), accept(2)); !errors.Is(err, hook.ErrStoreUnavailable) {
+			t.Errorf("Accept after the failure = %v, want unavailable", err)
+		}
+		if err := stop(); !errors.Is(err, store.ErrFatal) {
+			t.Errorf("Run = %v, want ErrFatal", err)
+		}
+	})
+}
+
+func runTidied(t *testing.T, db *tidied) (w *store.Writer, stop func() error) {
+	t.Helper()
+	w, err := store.NewWriter(store.WriterConfig{DB: db, Committed: func(*store.Batch) {}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	return w, func() error {
+		cancel()
+		return <-done
+	}
+}
