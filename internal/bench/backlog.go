@@ -80,7 +80,8 @@ func (b *Bench) backlog(ctx context.Context, s Subject, n int64, report *Report,
 		return err
 	}
 	defer func() { p.with.close() }()
-	if err := b.fill(ctx, p.with, n, report); err != nil {
+	dead, err := b.fill(ctx, p.with, n, report)
+	if err != nil {
 		return err
 	}
 	c, err := b.comparePair(ctx, &p, n, report, steps)
@@ -92,6 +93,10 @@ func (b *Bench) backlog(ctx context.Context, s Subject, n int64, report *Report,
 		return err
 	}
 	name := thousands(float64(n)) + " waiting"
+	list, looked, err := p.with.slowestList(ctx, dead)
+	if err != nil {
+		return b.explain(p.with, err)
+	}
 	clean, err := b.restart(ctx, p.with, (*child).stop)
 	if err != nil {
 		return err
@@ -101,25 +106,27 @@ func (b *Bench) backlog(ctx context.Context, s Subject, n int64, report *Report,
 		return err
 	}
 	report.fact(s, name+": memory of the server", float64(usage.Now)/(1<<20), "MiB")
+	report.fact(s, name+": slowest list, "+list, looked.Seconds()*1000, "ms")
 	report.fact(s, name+": stop and start to first delivery", clean.Seconds(), "s")
 	report.fact(s, name+": kill -9 and start to first delivery", killed.Seconds(), "s")
 	report.Goals = append(report.Goals,
 		atLeast(s.title()+", "+name+": delivered ÷ without", figureOf(c.rates), 0.95, "%.2f"),
 		atMost(s.title()+", "+name+": p99 at half load ÷ without", figureOf(c.tails), 2, "%.2f"),
 		atMost(s.title()+", "+name+": memory", figureOf([]float64{float64(usage.Now) / (1 << 20)}), 200, "%.0f MiB"),
+		atMost(s.title()+", "+name+": slowest list", figureOf([]float64{looked.Seconds() * 1000}), 100, "%.1f ms"),
 		atMost(s.title()+", "+name+": start to first delivery", figureOf([]float64{max(clean, killed).Seconds()}), 2, "%.2f s"))
 	return nil
 }
 
 // fill publishes n events to a dead endpoint and waits until its breaker has
-// had time to open.
-func (b *Bench) fill(ctx context.Context, st *site, n int64, report *Report) error {
+// had time to open. It returns the endpoint.
+func (b *Bench) fill(ctx context.Context, st *site, n int64, report *Report) (string, error) {
 	dead := b.cfg.Groups // one after the last group
-	_, err := st.call(ctx, "/v1/tenants/default/endpoints", map[string]any{
+	endpoint, err := st.call(ctx, "/v1/tenants/default/endpoints", map[string]any{
 		"url": b.receiver.URL() + "/" + string(deadPath) + "/0", "types": []string{typeOf(dead)},
 	}, "id")
 	if err != nil {
-		return err
+		return "", err
 	}
 	row := fillRow
 	row.Batch = int(min(int64(row.Batch), n))
@@ -129,7 +136,7 @@ func (b *Bench) fill(ctx context.Context, st *site, n int64, report *Report) err
 	begin := b.now()
 	p, err := b.publish(ctx, st, book, load{row: row, group: dead})
 	if err != nil {
-		return err
+		return "", err
 	}
 	stop := b.preparing(func() string {
 		return fmt.Sprintf("%s: %s of %s events for the dead endpoint", st.subject, thousands(float64(book.accepted.Load())), thousands(float64(n)))
@@ -137,12 +144,12 @@ func (b *Bench) fill(ctx context.Context, st *site, n int64, report *Report) err
 	p.wg.Wait()
 	stop()
 	if err := p.end(); err != nil {
-		return b.explain(st, err)
+		return "", b.explain(st, err)
 	}
 	took := b.now() - begin
 	report.fact(st.subject, fmt.Sprintf("%s waiting: filled in batches of %d", thousands(float64(n)), row.Batch),
 		float64(book.accepted.Load())/took.Seconds(), "events/s")
-	return sleep(ctx, b.cfg.WarmUp)
+	return endpoint, sleep(ctx, b.cfg.WarmUp)
 }
 
 // comparison holds, per round, what the server with the backlog did in relation

@@ -245,7 +245,7 @@ func TestScenarios(t *testing.T) {
 			func(ctx context.Context, b *bench.Bench) (*bench.Report, error) { return b.Backlog(ctx, []int64{500}) },
 			2,
 			[]string{"without 500", "with 500", "without-half 500", "with-half 500"},
-			4, 4,
+			5, 5,
 		},
 		"endpoints": {
 			func(ctx context.Context, b *bench.Bench) (*bench.Report, error) { return b.Endpoints(ctx) },

@@ -36,6 +36,9 @@ type loop struct {
 	reads     workQueue
 	loads     workQueue
 	toLoad    []*resident // lanes whose endpoints are to be read
+	toRead    []*resident // lanes that want to read ahead
+	readAt    time.Time   // the latest round of such reads
+	readSoon  bool        // the next one is arranged for
 }
 
 // mail is what has arrived for a loop since it last looked.
@@ -197,6 +200,7 @@ func (l *loop) pumpAll(now time.Time) {
 	clear(l.dirty)
 	l.dirty = l.dirty[:0]
 	l.reads.start(&l.d.work)
+	l.startReads()
 	l.startLoads()
 	if starving := len(l.starved) > 0; starving != l.isStarved {
 		l.isStarved = starving

@@ -60,7 +60,8 @@ func (l *loop) startSearch(now time.Time, r *resident) {
 // searchEnded takes what people asked for and, for the next probes of an open
 // lane, what never failed, else the newest.
 func (l *loop) searchEnded(r *resident, s *probeSearch, err error) {
-	noted := l.readEnded(r)
+	l.reads.done()
+	noted := r.readEnded()
 	if r.dropped {
 		return
 	}

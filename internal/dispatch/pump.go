@@ -77,50 +77,7 @@ func (l *loop) readMore(now time.Time, r *resident) {
 		return
 	}
 	r.reading = true
-	limit := l.d.cfg.Window
-	l.reads.add(func() {
-		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-		defer cancel()
-		var next time.Time
-		rows, err := l.d.cfg.Store.ReadAhead(ctx, r.endpoint, now, limit)
-		if err == nil && len(rows) < limit {
-			next, err = l.d.cfg.Store.NextDue(ctx, r.endpoint, now)
-		}
-		l.post(func() { l.readAhead(r, now, rows, limit, next, err) })
-	})
-}
-
-// readAhead takes what was read as of asOf into the window.
-func (l *loop) readAhead(r *resident, asOf time.Time, rows []hook.Delivery, limit int, next time.Time, err error) {
-	noted := l.readEnded(r)
-	if r.dropped {
-		return
-	}
-	now := time.Now()
-	switch {
-	case err != nil:
-		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", err)
-		r.diskDue = now.Add(readAgain)
-	case len(rows) == limit:
-		r.diskDue = asOf
-	default:
-		r.diskDue = next
-	}
-	r.note(noted)
-	for i := range rows {
-		l.admit(now, r, rows[i], nil)
-	}
-	r.gone = nil
-	l.touch(r)
-}
-
-// readEnded returns the earliest due time heard of while the read was running:
-// it may have come too late to be seen.
-func (l *loop) readEnded(r *resident) (noted time.Time) {
-	l.reads.done()
-	noted, r.noted = r.noted, time.Time{}
-	r.reading = false
-	return noted
+	l.toRead = append(l.toRead, r)
 }
 
 // nextLook is when the lane wants to be pumped without any other input.

@@ -180,8 +180,25 @@ type LaneReader interface {
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]Destination, error)
 	// Event returns an event with its payload.
 	Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error)
+	// Events returns those of the given events that there are, in any order,
+	// with their payloads.
+	Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error)
 	// SavePolicy stores an expanded policy under its hash, once.
 	SavePolicy(ctx context.Context, hash hook.PolicyHash, body []byte, now time.Time) error
+}
+
+// DueReader reads for several lanes at once. A store that is a network away
+// has it.
+type DueReader interface {
+	// ReadDue is ReadAhead for several endpoints, up to limit deliveries of
+	// each, and NextDue for those that have fewer.
+	ReadDue(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) (map[hook.ID]Due, error)
+}
+
+// Due is what is due for one endpoint, oldest first, and when more will be.
+type Due struct {
+	Deliveries []hook.Delivery
+	Next       time.Time
 }
 
 // PendingEndpoint is an endpoint with work on disk.

@@ -14,15 +14,28 @@ import (
 const eventByID = `
 SELECT id, tenant_id, type, created_at, content_type, payload FROM events WHERE id = $1 AND ($2::bigint = 0 OR tenant_id = $2)`
 
+// eventsByID looks each event up in the one partition it can be in.
+const eventsByID = `
+SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, e.payload FROM unnest($1::bigint[]) AS wanted(id)
+CROSS JOIN LATERAL (SELECT * FROM events WHERE events.id = wanted.id) e`
+
 // Event returns an event with its payload.
 func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) {
-	var e hook.Event
-	err := d.pool.QueryRow(ctx, eventByID, id, int64(tenant)).
-		Scan(&e.ID, &e.TenantID, &e.Type, (*moment)(&e.CreatedAt), &e.ContentType, &e.Payload)
+	e, err := scanEvent(d.pool.QueryRow(ctx, eventByID, id, int64(tenant)))
 	if err != nil {
 		return hook.Event{}, failed("read event", err)
 	}
 	return e, nil
+}
+
+// Events returns those of the given events that there are, with their payloads.
+func (d *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
+	return collect(ctx, d, &query{eventsByID, []any{ids}}, "read events", scanEvent)
+}
+
+func scanEvent(row pgx.Row) (e hook.Event, err error) {
+	err = row.Scan(&e.ID, &e.TenantID, &e.Type, (*moment)(&e.CreatedAt), &e.ContentType, &e.Payload)
+	return e, err
 }
 
 const listEvents = `

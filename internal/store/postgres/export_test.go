@@ -15,6 +15,8 @@ const (
 	ReadAheadSQL        = readAhead
 	NewestDueSQL        = newestDue
 	NextDueSQL          = nextDue
+	ReadDueSQL          = readDue
+	NextDuesSQL         = nextDues
 	PendingEndpointsSQL = pendingEndpoints
 	SettleSQL           = settleBatch
 	SettleFirstSQL      = settleFirst

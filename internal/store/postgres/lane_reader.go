@@ -51,6 +51,50 @@ func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time
 	return due[0], nil
 }
 
+// readDue is readAhead for each of several endpoints, nextDues nextDue.
+const (
+	readDue = `
+SELECT ` + deliveryFields + ` FROM unnest($1::bigint[]) AS wanted(id)
+CROSS JOIN LATERAL (
+  SELECT * FROM deliveries WHERE endpoint_id = wanted.id AND state = 0 AND due_at <= $2
+  ORDER BY due_at, id LIMIT $3) d`
+
+	nextDues = `
+SELECT wanted.id, d.due_at FROM unnest($1::bigint[]) AS wanted(id)
+CROSS JOIN LATERAL (
+  SELECT due_at FROM deliveries WHERE endpoint_id = wanted.id AND state = 0 AND due_at > $2
+  ORDER BY due_at, id LIMIT 1) d`
+)
+
+// ReadDue implements store.DueReader.
+func (d *DB) ReadDue(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
+	rows, err := collect(ctx, d, &query{readDue, []any{endpoints, at(now), limit}}, "read due deliveries", scanDelivery)
+	if err != nil {
+		return nil, err
+	}
+	next, err := collect(ctx, d, &query{nextDues, []any{endpoints, at(now)}}, "read next due times", scanNext)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[hook.ID]store.Due, len(endpoints))
+	for i := range rows { // those of one endpoint come in order
+		due := out[rows[i].EndpointID]
+		due.Deliveries = append(due.Deliveries, rows[i])
+		out[rows[i].EndpointID] = due
+	}
+	for _, n := range next {
+		due := out[n.ID]
+		due.Next = n.Due
+		out[n.ID] = due
+	}
+	return out, nil
+}
+
+func scanNext(row pgx.Row) (n store.PendingEndpoint, err error) {
+	err = row.Scan(&n.ID, (*moment)(&n.Due))
+	return n, err
+}
+
 func scanTime(row pgx.Row) (t time.Time, err error) {
 	err = row.Scan((*moment)(&t))
 	return t, err

@@ -86,6 +86,8 @@ func TestPlansOfLaneReads(t *testing.T) {
 			"read ahead":        {postgres.ReadAheadSQL, 3},
 			"newest due":        {postgres.NewestDueSQL, 3},
 			"next due":          {postgres.NextDueSQL, 2},
+			"read several":      {postgres.ReadDueSQL, 3},
+			"next of several":   {postgres.NextDuesSQL, 2},
 			"pending endpoints": {postgres.PendingEndpointsSQL, 0},
 		} {
 			got := plan(t, conn, tc.sql, tc.parameters)

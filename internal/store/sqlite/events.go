@@ -11,10 +11,23 @@ import (
 const eventByID = `
 SELECT id, tenant_id, type, created_at, content_type, payload FROM events WHERE id = ?1 AND (?2 = 0 OR tenant_id = ?2)`
 
+const eventsByID = `
+SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, e.payload FROM json_each(?1) AS wanted JOIN events e ON e.id = wanted.value`
+
 // Event implements store.LaneReader.
 func (db *DB) Event(ctx context.Context, tenant, id hook.ID) (e hook.Event, err error) {
-	err = db.row(ctx, eventByID, id, tenant).Scan(&e.ID, &e.TenantID, &e.Type, when(&e.CreatedAt), &e.ContentType, &e.Payload)
+	err = scanEvent(db.row(ctx, eventByID, id, tenant), &e)
 	return e, db.readErr("read event", err)
+}
+
+// Events implements store.LaneReader.
+func (db *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
+	out, err := list(ctx, db, scanEvent, eventsByID, idList(ids))
+	return out, db.readErr("read events", err)
+}
+
+func scanEvent(r scannable, e *hook.Event) error {
+	return r.Scan(&e.ID, &e.TenantID, &e.Type, when(&e.CreatedAt), &e.ContentType, &e.Payload)
 }
 
 const listEvents = `

@@ -18,6 +18,8 @@ var laneReaderTests = []test{
 	{"pending endpoints come with their first due time", pendingEndpoints},
 	{"endpoints with new deliveries are found by id", acceptedSince},
 	{"an event belongs to its tenant", eventOfTenant},
+	{"events are read together", eventsTogether},
+	{"several lanes are read together", lanesTogether},
 }
 
 var laneTests = []test{
@@ -160,6 +162,49 @@ func eventOfTenant(w *world) {
 	got, err := w.db.Event(w.ctx(), 0, a.Event.ID)
 	w.check(err, "Event of any tenant")
 	w.same(got, a.Event, "event")
+}
+
+func eventsTogether(w *world) {
+	one, two := w.tenant(), w.tenant()
+	a, b := w.stored(one), w.stored(two)
+	got, err := w.db.Events(w.ctx(), []hook.ID{b.Event.ID, w.id(), a.Event.ID})
+	w.check(err, "Events")
+	slices.SortFunc(got, func(x, y hook.Event) int { return cmp.Compare(x.ID, y.ID) })
+	w.same(got, []hook.Event{a.Event, b.Event}, "events of two tenants and one that is not there")
+	got, err = w.db.Events(w.ctx(), nil)
+	w.check(err, "Events of nothing")
+	w.same(got, []hook.Event{}, "no events")
+}
+
+// lanesTogether: what a store reads for several lanes at once is what it would
+// read for each of them.
+func lanesTogether(w *world) {
+	db, ok := w.db.(store.DueReader)
+	if !ok {
+		return // it is asked lane by lane
+	}
+	ten := w.tenant()
+	many, few, later, none := w.endpoint(ten), w.endpoint(ten), w.endpoint(ten), w.endpoint(ten)
+	w.spread(ten, many, -time.Second, -3*time.Second, -time.Second, -2*time.Second, time.Hour)
+	w.spread(ten, few, -time.Hour, time.Minute, time.Hour)
+	w.spread(ten, later, time.Microsecond)
+	w.written(w.success(w.delivery(w.spread(ten, few, -time.Minute)[0])))
+
+	const limit = 3
+	endpoints := []hook.ID{later.ID, many.ID, none.ID, few.ID}
+	got, err := db.ReadDue(w.ctx(), endpoints, w.now, limit)
+	w.check(err, "ReadDue")
+	for _, id := range endpoints {
+		rows, err := w.db.ReadAhead(w.ctx(), id, w.now, limit)
+		w.check(err, "ReadAhead")
+		w.same(append([]hook.Delivery{}, got[id].Deliveries...), rows, "deliveries")
+		if len(rows) == limit {
+			continue // nobody asks when more is due than was read
+		}
+		next, err := w.db.NextDue(w.ctx(), id, w.now)
+		w.check(err, "NextDue")
+		w.same(got[id].Next, next, "next due")
+	}
 }
 
 // destination reads what is needed to send to one endpoint.

@@ -1,0 +1,176 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+const (
+	// readEvery is the least time between two rounds of reads of a loop. The
+	// deliveries of its lanes may be accepted by other nodes, a few at a time:
+	// what comes meanwhile is read together.
+	readEvery = 10 * time.Millisecond
+	// readLanes is how many lanes one read serves at most.
+	readLanes = 16
+	// aheadBytes bounds the payloads that one read brings along. The others are
+	// read one by one when they are sent.
+	aheadBytes = 1 << 20
+)
+
+// ahead is one read of what is due for some lanes.
+type ahead struct {
+	asOf   time.Time
+	limit  int
+	lanes  []*laneAhead
+	events map[hook.ID]*hook.Event // of the first rows
+}
+
+// laneAhead is what is due for one lane.
+type laneAhead struct {
+	r     *resident
+	known map[hook.ID]struct{} // deliveries that were in memory when it began
+	rows  []hook.Delivery
+	next  time.Time // when the first row after asOf falls due
+	err   error
+}
+
+// startReads reads for the lanes that want it, now or when enough time has
+// passed since the last round.
+func (l *loop) startReads() {
+	if len(l.toRead) == 0 || l.readSoon {
+		return
+	}
+	now := time.Now()
+	if wait := l.readAt.Add(readEvery).Sub(now); wait > 0 {
+		l.readSoon = true
+		time.AfterFunc(wait, func() { l.post(func() { l.readSoon = false }) })
+		return
+	}
+	l.readAt = now
+	for len(l.toRead) > 0 {
+		n := min(len(l.toRead), readLanes)
+		a := &ahead{asOf: now, limit: l.d.cfg.Window}
+		for _, r := range l.toRead[:n] {
+			a.add(r)
+		}
+		l.toRead = l.toRead[n:]
+		l.reads.add(func() {
+			ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
+			defer cancel()
+			a.read(ctx, l.d.cfg.Store)
+			l.post(func() { l.readAhead(a) })
+		})
+	}
+	l.toRead = nil
+	l.reads.start(&l.d.work)
+}
+
+// add makes a lane a part of the read. Until now it only waited for it: what it
+// heard of meanwhile will be seen.
+func (a *ahead) add(r *resident) {
+	r.noted, r.gone = time.Time{}, nil
+	known := make(map[hook.ID]struct{}, len(r.items))
+	for id := range r.items {
+		known[id] = struct{}{}
+	}
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known})
+}
+
+// read asks the store, for all lanes at once if it can.
+func (a *ahead) read(ctx context.Context, db Store) {
+	if many, ok := db.(store.DueReader); ok {
+		a.readTogether(ctx, many)
+	} else {
+		for _, la := range a.lanes {
+			la.read(ctx, db, a.asOf, a.limit)
+		}
+	}
+	wanted := a.wanted()
+	if len(wanted) == 0 {
+		return
+	}
+	// Without them the payloads are read later, and an error shows then.
+	events, _ := db.Events(ctx, wanted)
+	a.events = make(map[hook.ID]*hook.Event, len(events))
+	for i := range events {
+		a.events[events[i].ID] = &events[i]
+	}
+}
+
+func (la *laneAhead) read(ctx context.Context, db Store, asOf time.Time, limit int) {
+	la.rows, la.err = db.ReadAhead(ctx, la.r.endpoint, asOf, limit)
+	if la.err == nil && len(la.rows) < limit {
+		la.next, la.err = db.NextDue(ctx, la.r.endpoint, asOf)
+	}
+}
+
+func (a *ahead) readTogether(ctx context.Context, db store.DueReader) {
+	endpoints := make([]hook.ID, len(a.lanes))
+	for i, la := range a.lanes {
+		endpoints[i] = la.r.endpoint
+	}
+	due, err := db.ReadDue(ctx, endpoints, a.asOf, a.limit)
+	for _, la := range a.lanes {
+		la.rows, la.next, la.err = due[la.r.endpoint].Deliveries, due[la.r.endpoint].Next, err
+	}
+}
+
+// wanted returns the events whose payloads are worth to be read with the rows:
+// those that come first in each lane.
+func (a *ahead) wanted() (ids []hook.ID) {
+	for _, la := range a.lanes {
+		bytes := 0
+		for i := range la.rows {
+			if _, here := la.known[la.rows[i].ID]; here {
+				continue
+			}
+			if bytes += la.rows[i].Size; bytes > aheadBytes/len(a.lanes) {
+				break
+			}
+			ids = append(ids, la.rows[i].EventID)
+		}
+	}
+	return ids
+}
+
+// readAhead takes what was read into the windows.
+func (l *loop) readAhead(a *ahead) {
+	l.reads.done()
+	now := time.Now()
+	for _, la := range a.lanes {
+		noted := la.r.readEnded()
+		if !la.r.dropped {
+			l.takeAhead(now, a, la, noted)
+		}
+	}
+}
+
+func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time) {
+	r := la.r
+	switch {
+	case la.err != nil:
+		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
+		r.diskDue = now.Add(readAgain)
+	case len(la.rows) == a.limit:
+		r.diskDue = a.asOf
+	default:
+		r.diskDue = la.next
+	}
+	r.note(noted)
+	for i := range la.rows {
+		l.admit(now, r, la.rows[i], a.events[la.rows[i].EventID])
+	}
+	r.gone = nil
+	l.touch(r)
+}
+
+// readEnded returns the earliest due time heard of while the read was running:
+// it may have come too late to be seen.
+func (r *resident) readEnded() (noted time.Time) {
+	noted, r.noted = r.noted, time.Time{}
+	r.reading = false
+	return noted
+}
