@@ -30,7 +30,7 @@ type WriterConfig struct {
 
 // Writer is the one path by which accepts, settles and lane checkpoints reach
 // the store. It commits what queued up while the last commit ran: the slower
-// the disk, the larger the batch, without any timer.
+// the disk, the larger the batch. On a fast disk it waits a little for more.
 type Writer struct {
 	cfg WriterConfig
 
