@@ -39,7 +39,7 @@ func TestMistakes(t *testing.T) {
 		"nothing near in env":    {environ: []string{"BREAKWATER_X=4"}, want: "BREAKWATER_X (environment): unknown variable"},
 		"file of a non-secret":   {environ: []string{"BREAKWATER_LISTEN_FILE=x"}, want: "BREAKWATER_LISTEN_FILE (environment): unknown variable; did you mean BREAKWATER_LISTEN?"},
 		"key name in env":        {environ: []string{"BREAKWATER_EGRESS_ALLOW_CIDR=10.0.0.0/8"}, want: "BREAKWATER_EGRESS_ALLOW_CIDR (environment): unknown variable; did you mean BREAKWATER_ALLOW_CIDR?"},
-		"number too small":       {environ: []string{"BREAKWATER_STORE_MAX_CONNS=3"}, want: `store.max_conns (BREAKWATER_STORE_MAX_CONNS): "3" must be 4 to 200`},
+		"number too small":       {environ: []string{"BREAKWATER_STORE_MAX_CONNS=3"}, want: `store.max_conns (BREAKWATER_STORE_MAX_CONNS): "3" must be 8 to 200`},
 		"number too large":       {flags: []string{"--dispatch-window=5000"}, want: `dispatch.window (--dispatch-window): "5000" must be 16 to 4096`},
 		"not a number":           {yaml: "ingest:\n  queue: many\n", want: `ingest.queue ($FILE line 2): "many" must be a whole number`},
 		"not finite":             {flags: []string{"--ingest-tenant-rate=NaN"}, want: `ingest.tenant_rate (--ingest-tenant-rate): "NaN" must be a number`},

@@ -59,7 +59,7 @@ func TestReference(t *testing.T) {
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("%s is out of date; run this test with -update", page)
 	}
-	if !strings.Contains(got.String(), "| `store.max_conns` | `BREAKWATER_STORE_MAX_CONNS` | `--store-max-conns` | `16` | 4 to 200 |") {
+	if !strings.Contains(got.String(), "| `store.max_conns` | `BREAKWATER_STORE_MAX_CONNS` | `--store-max-conns` | `16` | 8 to 200 |") {
 		t.Error("names of store.max_conns do not follow from its key")
 	}
 }

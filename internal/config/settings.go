@@ -180,7 +180,7 @@ var settings = []setting{
 
 	{
 		key: "store.max_conns", def: "16", help: "connections to Postgres",
-		value: whole(func(c *Config) *int { return &c.Options.StoreMaxConns }, 4, 200),
+		value: whole(func(c *Config) *int { return &c.Options.StoreMaxConns }, 8, 200),
 	},
 	{
 		key: "store.batch", def: "256", help: "accepts or settles in one commit",

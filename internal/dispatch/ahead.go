@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -109,10 +111,12 @@ func (la *laneAhead) read(ctx context.Context, db Store, asOf time.Time, limit i
 
 func (a *ahead) readTogether(ctx context.Context, db store.DueReader) {
 	endpoints := make([]hook.ID, len(a.lanes))
+	known := []hook.ID{}
 	for i, la := range a.lanes {
 		endpoints[i] = la.r.endpoint
+		known = slices.AppendSeq(known, maps.Keys(la.known))
 	}
-	due, err := db.ReadDue(ctx, endpoints, a.asOf, a.limit)
+	due, err := db.ReadDue(ctx, endpoints, known, a.asOf, a.limit)
 	for _, la := range a.lanes {
 		la.rows, la.next, la.err = due[la.r.endpoint].Deliveries, due[la.r.endpoint].Next, err
 	}

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,19 +20,20 @@ type together struct {
 	rounds, single, apart atomic.Int64
 }
 
-func (s *together) ReadDue(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
+func (s *together) ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
 	s.rounds.Add(1)
 	out := make(map[hook.ID]store.Due)
 	for _, e := range endpoints {
-		rows, err := s.DB.ReadAhead(ctx, e, now, limit)
+		rows, err := s.DB.ReadAhead(ctx, e, now, limit+len(known))
 		if err != nil {
 			return nil, err
 		}
+		rows = slices.DeleteFunc(rows, func(d hook.Delivery) bool { return slices.Contains(known, d.ID) })
 		next, err := s.NextDue(ctx, e, now)
 		if err != nil {
 			return nil, err
 		}
-		out[e] = store.Due{Deliveries: rows, Next: next}
+		out[e] = store.Due{Deliveries: rows[:min(len(rows), limit)], Next: next}
 	}
 	return out, nil
 }

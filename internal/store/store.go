@@ -191,8 +191,8 @@ type LaneReader interface {
 // has it.
 type DueReader interface {
 	// ReadDue is ReadAhead for several endpoints, up to limit deliveries of
-	// each, and NextDue for those that have fewer.
-	ReadDue(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) (map[hook.ID]Due, error)
+	// each besides those that are known, and NextDue for those that have fewer.
+	ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]Due, error)
 }
 
 // Due is what is due for one endpoint, oldest first, and when more will be.

@@ -26,12 +26,21 @@ var session = map[string]string{
 
 // The settings of each kind of connection, beside those of session.
 var (
-	// readers answer people and lanes: what takes longer than this is better
+	// readers answer people: what takes longer than this is better
 	// refused than queued. Every read has an index that delivers its order;
 	// the planner is kept from scanning and sorting while the statistics of a
 	// young table make that look cheap.
 	readers = map[string]string{
 		"statement_timeout": "2s",
+		"enable_seqscan":    "off",
+		"enable_bitmapscan": "off",
+	}
+
+	// laneReaders run the same few statements all the time. Each has one good
+	// plan, and making it anew would cost more than most of the reads.
+	laneReaders = map[string]string{
+		"statement_timeout": "2s",
+		"plan_cache_mode":   "force_generic_plan",
 		"enable_seqscan":    "off",
 		"enable_bitmapscan": "off",
 	}
@@ -70,16 +79,19 @@ func withSettings(c *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig
 	return c
 }
 
-// openPools opens the four pools. One connection is left for the listener.
+// openPools opens the five pools. One connection is left for the listener.
 func (d *DB) openPools(ctx context.Context, config *pgxpool.Config, maxConns int) error {
 	const writers, renewals, notify, listener = 2, 1, 1, 1
-	reads := max(maxConns-writers-renewals-notify-listener, 2)
+	rest := maxConns - writers - renewals - notify - listener
+	lanes := max(rest/2, 1)
+	reads := max(rest-lanes, 2)
 	for _, p := range []struct {
 		pool     **pgxpool.Pool
 		size     int
 		settings map[string]string
 	}{
 		{&d.pool, reads, readers},
+		{&d.lanes, lanes, laneReaders},
 		{&d.writers, writers, committers},
 		{&d.renewals, renewals, renewers},
 		{&d.notify, notify, renewers},

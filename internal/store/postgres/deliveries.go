@@ -75,7 +75,7 @@ func (d *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (store.Delive
 // ListDeliveries returns the deliveries that match.
 func (d *DB) ListDeliveries(ctx context.Context, f store.DeliveryFilter, p store.Page) ([]store.DeliveryRow, error) {
 	list := matching(f, p, deliveryFields+", coalesce(e.type, '')")
-	return collect(ctx, d, list, "list deliveries", scanDeliveryRow)
+	return collect(ctx, d.pool, list, "list deliveries", scanDeliveryRow)
 }
 
 // CountMatching counts up to limit deliveries.
@@ -97,7 +97,7 @@ FROM attempts WHERE delivery_id = $1 AND id >= $1 AND ($2::bigint = 0 OR tenant_
 // AttemptsOf returns the attempts of a delivery, oldest first. An attempt is
 // younger than its delivery, which spares the partitions before it.
 func (d *DB) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error) {
-	return collect(ctx, d, &query{attemptsOf, []any{delivery, int64(tenant)}}, "read attempts", scanAttempt)
+	return collect(ctx, d.pool, &query{attemptsOf, []any{delivery, int64(tenant)}}, "read attempts", scanAttempt)
 }
 
 func scanAttempt(row pgx.Row) (a hook.Attempt, err error) {

@@ -141,7 +141,7 @@ func (d *DB) ListEndpoints(ctx context.Context, tenant hook.ID, p store.Page) ([
 		list.and("e.tenant_id = ?", tenant)
 	}
 	list.page("e.id", p)
-	return collect(ctx, d, &list, "list endpoints", scanEndpoint)
+	return collect(ctx, d.pool, &list, "list endpoints", scanEndpoint)
 }
 
 const endpointsOf = `SELECT ` + endpointColumns + ` FROM endpoints e WHERE e.tenant_id = $1 AND e.deleted_at IS NULL ORDER BY e.id`

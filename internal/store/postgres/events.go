@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,26 +12,40 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-const eventByID = `
-SELECT id, tenant_id, type, created_at, content_type, payload FROM events WHERE id = $1 AND ($2::bigint = 0 OR tenant_id = $2)`
-
-// eventsByID looks each event up in the one partition it can be in.
+// eventsByID names the partition: a statement on the whole table locks and
+// prepares for all of them, however few it looks into.
 const eventsByID = `
-SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, e.payload FROM unnest($1::bigint[]) AS wanted(id)
-CROSS JOIN LATERAL (SELECT * FROM events WHERE events.id = wanted.id) e`
+SELECT id, tenant_id, type, created_at, content_type, payload FROM %s WHERE id = ANY($1)`
 
 // Event returns an event with its payload.
 func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) {
-	e, err := scanEvent(d.pool.QueryRow(ctx, eventByID, id, int64(tenant)))
-	if err != nil {
-		return hook.Event{}, failed("read event", err)
+	found, err := d.Events(ctx, []hook.ID{id})
+	switch {
+	case err != nil:
+		return hook.Event{}, err
+	case len(found) == 0 || tenant != 0 && found[0].TenantID != tenant:
+		return hook.Event{}, fmt.Errorf("read event: %w", hook.ErrNotFound)
+	default:
+		return found[0], nil
 	}
-	return e, nil
 }
 
 // Events returns those of the given events that there are, with their payloads.
 func (d *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
-	return collect(ctx, d, &query{eventsByID, []any{ids}}, "read events", scanEvent)
+	days := make(map[day][]hook.ID, 1)
+	for _, id := range ids {
+		days[dayOf(id)] = append(days[dayOf(id)], id)
+	}
+	all := make([]hook.Event, 0, len(ids))
+	for day, ids := range days {
+		q := &query{fmt.Sprintf(eventsByID, day.partition("events")), []any{ids}}
+		found, err := collect(ctx, d.lanes, q, "read events", scanEvent)
+		if err != nil && !isCode(err, codeUndefinedTable) { // a day that has gone took its events along
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 func scanEvent(row pgx.Row) (e hook.Event, err error) {
@@ -50,7 +65,7 @@ func (d *DB) ListEvents(ctx context.Context, f store.EventFilter, p store.Page) 
 	list.between("e.id", f.Since, f.Until)
 	list.typed(f.Types)
 	list.page("e.id", p)
-	return collect(ctx, d, &list, "list events", func(row pgx.Row) (s store.EventSummary, err error) {
+	return collect(ctx, d.pool, &list, "list events", func(row pgx.Row) (s store.EventSummary, err error) {
 		e := &s.Event
 		err = row.Scan(&e.ID, &e.TenantID, &e.Type, (*moment)(&e.CreatedAt), &e.ContentType, &s.Size)
 		return s, err

@@ -16,7 +16,6 @@ const (
 	NewestDueSQL        = newestDue
 	NextDueSQL          = nextDue
 	ReadDueSQL          = readDue
-	NextDuesSQL         = nextDues
 	PendingEndpointsSQL = pendingEndpoints
 	SettleSQL           = settleBatch
 	SettleFirstSQL      = settleFirst
@@ -37,6 +36,7 @@ var (
 // those statements.
 var (
 	ReaderSettings    = readers
+	LaneSettings      = laneReaders
 	CommitterSettings = committers
 )
 

@@ -62,7 +62,7 @@ const listKeys = `SELECT ` + keyFields + ` FROM api_keys WHERE true`
 func (d *DB) ListKeys(ctx context.Context, p store.Page) ([]hook.APIKey, error) {
 	list := query{sql: listKeys}
 	list.page("id", p)
-	return collect(ctx, d, &list, "list keys", scanKey)
+	return collect(ctx, d.pool, &list, "list keys", scanKey)
 }
 
 const (

@@ -33,66 +33,55 @@ ORDER BY d.due_at, d.id LIMIT 1`
 // ReadAhead returns up to limit pending deliveries of one endpoint due at now,
 // oldest due first. It locks nothing.
 func (d *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	return collect(ctx, d, &query{readAhead, []any{endpoint, at(now), limit}}, "read ahead", scanDelivery)
+	return collect(ctx, d.lanes, &query{readAhead, []any{endpoint, at(now), limit}}, "read ahead", scanDelivery)
 }
 
 // NewestDue returns up to limit pending deliveries due at now, newest due
 // first.
 func (d *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	return collect(ctx, d, &query{newestDue, []any{endpoint, at(now), limit}}, "read newest due", scanDelivery)
+	return collect(ctx, d.lanes, &query{newestDue, []any{endpoint, at(now), limit}}, "read newest due", scanDelivery)
 }
 
 // NextDue returns when the first pending delivery after now falls due.
 func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
-	due, err := collect(ctx, d, &query{nextDue, []any{endpoint, at(now)}}, "read next due", scanTime)
+	due, err := collect(ctx, d.lanes, &query{nextDue, []any{endpoint, at(now)}}, "read next due", scanTime)
 	if err != nil || len(due) == 0 {
 		return time.Time{}, err
 	}
 	return due[0], nil
 }
 
-// readDue is readAhead for each of several endpoints, nextDues nextDue.
-const (
-	readDue = `
+// readDue is readAhead and then nextDue for each of several endpoints, without
+// the deliveries that are known. Those are hashed once: most of what is pending
+// for a busy lane is known to it.
+const readDue = `
 SELECT ` + deliveryFields + ` FROM unnest($1::bigint[]) AS wanted(id)
 CROSS JOIN LATERAL (
-  SELECT * FROM deliveries WHERE endpoint_id = wanted.id AND state = 0 AND due_at <= $2
-  ORDER BY due_at, id LIMIT $3) d`
-
-	nextDues = `
-SELECT wanted.id, d.due_at FROM unnest($1::bigint[]) AS wanted(id)
-CROSS JOIN LATERAL (
-  SELECT due_at FROM deliveries WHERE endpoint_id = wanted.id AND state = 0 AND due_at > $2
-  ORDER BY due_at, id LIMIT 1) d`
-)
+  (SELECT * FROM deliveries WHERE endpoint_id = wanted.id AND state = 0 AND due_at <= $2 AND id NOT IN (SELECT unnest($4::bigint[]))
+   ORDER BY due_at, id LIMIT $3)
+  UNION ALL
+  (SELECT * FROM deliveries WHERE endpoint_id = wanted.id AND state = 0 AND due_at > $2
+   ORDER BY due_at, id LIMIT 1)) d`
 
 // ReadDue implements store.DueReader.
-func (d *DB) ReadDue(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
-	rows, err := collect(ctx, d, &query{readDue, []any{endpoints, at(now), limit}}, "read due deliveries", scanDelivery)
-	if err != nil {
-		return nil, err
-	}
-	next, err := collect(ctx, d, &query{nextDues, []any{endpoints, at(now)}}, "read next due times", scanNext)
+func (d *DB) ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
+	q := &query{readDue, []any{endpoints, at(now), limit, known}}
+	rows, err := collect(ctx, d.lanes, q, "read due deliveries", scanDelivery)
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[hook.ID]store.Due, len(endpoints))
 	for i := range rows { // those of one endpoint come in order
-		due := out[rows[i].EndpointID]
-		due.Deliveries = append(due.Deliveries, rows[i])
-		out[rows[i].EndpointID] = due
-	}
-	for _, n := range next {
-		due := out[n.ID]
-		due.Next = n.Due
-		out[n.ID] = due
+		r := &rows[i]
+		due := out[r.EndpointID]
+		if r.DueAt.After(now) {
+			due.Next = r.DueAt
+		} else {
+			due.Deliveries = append(due.Deliveries, *r)
+		}
+		out[r.EndpointID] = due
 	}
 	return out, nil
-}
-
-func scanNext(row pgx.Row) (n store.PendingEndpoint, err error) {
-	err = row.Scan(&n.ID, (*moment)(&n.Due))
-	return n, err
 }
 
 func scanTime(row pgx.Row) (t time.Time, err error) {
@@ -147,7 +136,7 @@ const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= $
 // AcceptedSince returns the endpoints that got deliveries with ids from since
 // on.
 func (d *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
-	return collect(ctx, d, &query{acceptedSince, []any{since}}, "read accepted since", scanID)
+	return collect(ctx, d.lanes, &query{acceptedSince, []any{since}}, "read accepted since", scanID)
 }
 
 func scanID(row pgx.Row) (id hook.ID, err error) {
@@ -179,7 +168,7 @@ func (d *DB) Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Des
 	b.Queue(lanesOf, endpoints).Query(func(rows pgx.Rows) error {
 		return eachRow(rows, scanLane, func(l savedLane) { checkpoints[l.endpoint] = &l })
 	})
-	if err := d.pool.SendBatch(ctx, b).Close(); err != nil {
+	if err := d.lanes.SendBatch(ctx, b).Close(); err != nil {
 		return nil, failed("read destinations", err)
 	}
 	for i := range all {

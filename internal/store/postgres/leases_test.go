@@ -136,8 +136,8 @@ func TestNewerProcessSupersedes(t *testing.T) {
 	}
 }
 
-// TestRenewalHasItsOwnConnection renews while every connection of the pool and
-// both writers wait for a lock.
+// TestRenewalHasItsOwnConnection renews while every connection for people and
+// for lanes and both writers wait for a lock.
 func TestRenewalHasItsOwnConnection(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
@@ -152,9 +152,10 @@ func TestRenewalHasItsOwnConnection(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 40 {
 		wg.Go(func() { _, _ = n.db.TenantByID(t.Context(), ten.ID) }) // times out after 2 s
+		wg.Go(func() { _, _ = n.db.Destinations(t.Context(), []hook.ID{e.ID}) })
 		wg.Go(func() { _ = n.tryCommit(&store.Batch{Accepts: []*store.Accept{n.accept(ten.ID, 2, e.ID)}}) })
 	}
-	eventually(t, "busy pools", func() bool { return waitingForLocks(t, dsn) >= 10 })
+	eventually(t, "busy pools", func() bool { return waitingForLocks(t, dsn) >= 12 })
 	begin := time.Now()
 	held, err := n.db.RenewShards(t.Context(), n.me.ID, []store.Held{{Shard: 9, Epoch: n.epochs[9]}}, leaseTTL)
 	n.check(err, "RenewShards")

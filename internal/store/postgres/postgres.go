@@ -6,9 +6,9 @@
 // batches is store.Writer's job, deciding what to take over and when is the
 // dispatcher's. No statement reads the database's clock, leases excepted.
 //
-// Five kinds of connections never wait for each other: a pool for reads and
-// changes made by people, the writers of batches, one for lease renewals, one
-// for sending hints and one for listening.
+// Six kinds of connections never wait for each other: a pool for reads and
+// changes made by people, one for the reads of lanes, the writers of batches,
+// one for lease renewals, one for sending hints and one for listening.
 package postgres
 
 import (
@@ -30,8 +30,7 @@ import (
 
 // Options configure a DB. Zero fields mean the defaults given.
 type Options struct {
-	// MaxConns bounds the connections of this node; 16. Six is the least that
-	// are used.
+	// MaxConns bounds the connections of this node; 16. Eight is the least.
 	MaxConns int
 	// SkipMigrate leaves the schema as it is; Open then fails when it is not
 	// current.
@@ -48,6 +47,7 @@ type DB struct {
 	log    *slog.Logger
 
 	pool     *pgxpool.Pool // reads, changes by people, take-overs
+	lanes    *pgxpool.Pool // what lanes read
 	writers  *pgxpool.Pool // Commit
 	renewals *pgxpool.Pool // lease renewals and heartbeats
 	notify   *pgxpool.Pool // Hint
@@ -133,7 +133,7 @@ func (d *DB) Shared() bool { return true }
 
 // Close closes all connections. Listen ends with its context.
 func (d *DB) Close() error {
-	for _, p := range []*pgxpool.Pool{d.pool, d.writers, d.renewals, d.notify} {
+	for _, p := range []*pgxpool.Pool{d.pool, d.lanes, d.writers, d.renewals, d.notify} {
 		if p != nil {
 			p.Close()
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -50,9 +51,9 @@ func direction(p store.Page) string {
 	return " DESC"
 }
 
-// collect runs a query on the pool and scans its rows.
-func collect[T any](ctx context.Context, d *DB, q *query, doing string, scan func(pgx.Row) (T, error)) ([]T, error) {
-	rows, err := d.pool.Query(ctx, q.sql, q.args...)
+// collect runs a query on a pool and scans its rows.
+func collect[T any](ctx context.Context, pool *pgxpool.Pool, q *query, doing string, scan func(pgx.Row) (T, error)) ([]T, error) {
+	rows, err := pool.Query(ctx, q.sql, q.args...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -109,7 +109,7 @@ type candidate struct{ id, endpoint hook.ID }
 // nextOfReplay returns the next deliveries of the set, behind the cursor.
 func (d *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]candidate, error) {
 	list := matching(store.MatchOf(j), store.Page{Limit: n, After: j.Cursor, Asc: true}, "d.id, d.endpoint_id")
-	return collect(ctx, d, list, "search deliveries of replay", func(row pgx.Row) (c candidate, err error) {
+	return collect(ctx, d.pool, list, "search deliveries of replay", func(row pgx.Row) (c candidate, err error) {
 		err = row.Scan(&c.id, &c.endpoint)
 		return c, err
 	})

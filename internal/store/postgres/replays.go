@@ -77,14 +77,14 @@ func (d *DB) ListReplays(ctx context.Context, tenant hook.ID, states []hook.Repl
 		list.and("state IN (" + numbers(states) + ")")
 	}
 	list.page("id", p)
-	return collect(ctx, d, &list, "list replays", scanReplay)
+	return collect(ctx, d.pool, &list, "list replays", scanReplay)
 }
 
 const activeReplays = `SELECT ` + replayColumns + ` FROM replays WHERE state < 3 ORDER BY id LIMIT $1`
 
 // ActiveReplays returns replays that have not ended, oldest first.
 func (d *DB) ActiveReplays(ctx context.Context, limit int) ([]hook.ReplayJob, error) {
-	return collect(ctx, d, &query{activeReplays, []any{limit}}, "list active replays", scanReplay)
+	return collect(ctx, d.pool, &query{activeReplays, []any{limit}}, "list active replays", scanReplay)
 }
 
 // updateReplay settles total and skipped when the replay is done.

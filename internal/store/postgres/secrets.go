@@ -29,7 +29,7 @@ func scanSecret(row pgx.Row) (s hook.Secret, err error) {
 
 // SecretsOf returns all secrets of an endpoint, newest first.
 func (d *DB) SecretsOf(ctx context.Context, endpoint hook.ID) ([]hook.Secret, error) {
-	return collect(ctx, d, &query{sql: secretsOf, args: []any{[]int64{int64(endpoint)}}}, "read secrets", scanSecret)
+	return collect(ctx, d.pool, &query{sql: secretsOf, args: []any{[]int64{int64(endpoint)}}}, "read secrets", scanSecret)
 }
 
 const (

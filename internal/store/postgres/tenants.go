@@ -82,7 +82,7 @@ WHERE ($1 = '' OR strpos(lower(name), lower($1)) > 0 OR strpos(lower(uid), lower
 func (d *DB) ListTenants(ctx context.Context, q string, p store.Page) ([]hook.Tenant, error) {
 	list := query{sql: listTenants, args: []any{clean(q)}}
 	list.page("id", p)
-	return collect(ctx, d, &list, "list tenants", scanTenant)
+	return collect(ctx, d.pool, &list, "list tenants", scanTenant)
 }
 
 const updateTenant = `

@@ -32,7 +32,7 @@ CROSS JOIN LATERAL (
 
 // RetryDepths counts what waits for another attempt at each endpoint.
 func (d *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) ([]store.RetryDepth, error) {
-	return collect(ctx, d, &query{retryDepths, []any{endpoints, at(now), limit}}, "measure retry queues",
+	return collect(ctx, d.pool, &query{retryDepths, []any{endpoints, at(now), limit}}, "measure retry queues",
 		func(row pgx.Row) (r store.RetryDepth, err error) {
 			var held, retrying, seen int64
 			err = row.Scan(&r.EndpointID, &held, &retrying, &seen)
@@ -102,19 +102,19 @@ WHERE w.storm_since IS NOT NULL OR w.growing_since IS NOT NULL ORDER BY w.update
 
 // ActiveLaneWatches returns rows with a storm or a warning, of any node.
 func (d *DB) ActiveLaneWatches(ctx context.Context, limit int) ([]hook.LaneWatch, error) {
-	return collect(ctx, d, &query{activeLaneWatches, []any{limit}}, "list active watches", scanLaneWatch)
+	return collect(ctx, d.pool, &query{activeLaneWatches, []any{limit}}, "list active watches", scanLaneWatch)
 }
 
 // LaneWatches returns what was saved of the given endpoints.
 func (d *DB) LaneWatches(ctx context.Context, endpoints []hook.ID) ([]hook.LaneWatch, error) {
-	return collect(ctx, d, &query{laneWatches, []any{endpoints}}, "read watches", scanLaneWatch)
+	return collect(ctx, d.pool, &query{laneWatches, []any{endpoints}}, "read watches", scanLaneWatch)
 }
 
 const nodeWatches = `SELECT node_id, lanes, opened, depth, updated_at FROM node_watch WHERE updated_at >= $1`
 
 // NodeWatches returns what nodes have saved at since or later.
 func (d *DB) NodeWatches(ctx context.Context, since time.Time) ([]hook.NodeWatch, error) {
-	return collect(ctx, d, &query{nodeWatches, []any{at(since)}}, "read node watches", func(row pgx.Row) (n hook.NodeWatch, err error) {
+	return collect(ctx, d.pool, &query{nodeWatches, []any{at(since)}}, "read node watches", func(row pgx.Row) (n hook.NodeWatch, err error) {
 		err = row.Scan(&n.NodeID, &n.Lanes, &n.Opened, &n.Depth, (*moment)(&n.UpdatedAt))
 		return n, err
 	})
@@ -122,7 +122,7 @@ func (d *DB) NodeWatches(ctx context.Context, since time.Time) ([]hook.NodeWatch
 
 // SystemWatches returns the signals that are raised.
 func (d *DB) SystemWatches(ctx context.Context) ([]hook.SystemWatch, error) {
-	return collect(ctx, d, &query{sql: `SELECT signal, since FROM system_watch ORDER BY signal`}, "read system signals",
+	return collect(ctx, d.pool, &query{sql: `SELECT signal, since FROM system_watch ORDER BY signal`}, "read system signals",
 		func(row pgx.Row) (w hook.SystemWatch, err error) {
 			err = row.Scan(&w.Signal, (*moment)(&w.Since))
 			return w, err
@@ -179,7 +179,7 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 // ListLanes returns the endpoints whose lanes match.
 func (d *DB) ListLanes(ctx context.Context, f store.LaneFilter, p store.Page) ([]hook.Endpoint, error) {
-	return collect(ctx, d, lanesMatching(f, p), "list lanes", scanEndpoint)
+	return collect(ctx, d.pool, lanesMatching(f, p), "list lanes", scanEndpoint)
 }
 
 const insertOperational = `
@@ -222,7 +222,7 @@ SELECT id, coalesce(tenant_id, 0), coalesce(endpoint_id, 0), type, at, detail FR
 
 // ListOperational returns operational events.
 func (d *DB) ListOperational(ctx context.Context, f store.OperationalFilter, p store.Page) ([]hook.OperationalEvent, error) {
-	return collect(ctx, d, operationalMatching(f, p), "list operational events", func(row pgx.Row) (e hook.OperationalEvent, err error) {
+	return collect(ctx, d.pool, operationalMatching(f, p), "list operational events", func(row pgx.Row) (e hook.OperationalEvent, err error) {
 		err = row.Scan(&e.ID, &e.TenantID, &e.EndpointID, &e.Type, (*moment)(&e.At), &e.Detail)
 		return e, err
 	})

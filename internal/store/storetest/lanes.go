@@ -192,7 +192,7 @@ func lanesTogether(w *world) {
 
 	const limit = 3
 	endpoints := []hook.ID{later.ID, many.ID, none.ID, few.ID}
-	got, err := db.ReadDue(w.ctx(), endpoints, w.now, limit)
+	got, err := db.ReadDue(w.ctx(), endpoints, nil, w.now, limit)
 	w.check(err, "ReadDue")
 	for _, id := range endpoints {
 		rows, err := w.db.ReadAhead(w.ctx(), id, w.now, limit)
@@ -205,6 +205,16 @@ func lanesTogether(w *world) {
 		w.check(err, "NextDue")
 		w.same(got[id].Next, next, "next due")
 	}
+
+	// What is known leaves room for others.
+	known := []hook.ID{got[many.ID].Deliveries[1].ID, got[few.ID].Deliveries[0].ID}
+	rows, err := w.db.ReadAhead(w.ctx(), many.ID, w.now, limit+1)
+	w.check(err, "ReadAhead")
+	got, err = db.ReadDue(w.ctx(), endpoints, known, w.now, limit)
+	w.check(err, "ReadDue without the known")
+	w.same(got[many.ID].Deliveries, slices.Delete(rows, 1, 2), "deliveries that were not known")
+	w.same(len(got[few.ID].Deliveries), 0, "nothing else is due")
+	w.same(got[few.ID].Next, w.now.Add(time.Minute), "next due beside a known one")
 }
 
 // destination reads what is needed to send to one endpoint.
