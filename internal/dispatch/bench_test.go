@@ -60,7 +60,7 @@ func BenchmarkDeliver(b *testing.B) {
 		for i := range batch {
 			batch[i] = e.accept(payload, sent+i)
 		}
-		if err := e.writer.Accept(b.Context(), batch...); err != nil {
+		if err := e.writer.Accept(batch...); err != nil {
 			b.Fatal(err)
 		}
 		sent += len(batch)

@@ -25,7 +25,7 @@ func (oneTenant) EndpointsOf(_ context.Context, tenant hook.ID) ([]hook.Endpoint
 // instantWriter stores everything at once, so that only ingest is measured.
 type instantWriter struct{}
 
-func (instantWriter) Accept(_ context.Context, accepts ...*store.Accept) error {
+func (instantWriter) Accept(accepts ...*store.Accept) error {
 	for _, a := range accepts {
 		a.Outcome = store.AcceptStored
 	}

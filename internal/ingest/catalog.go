@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -13,8 +14,9 @@ import (
 
 // catalog caches each tenant's endpoints as far as matching needs them.
 type catalog struct {
-	store  Store
-	server []byte
+	store   Store
+	server  []byte
+	timeout time.Duration
 
 	mu    sync.RWMutex
 	views map[hook.ID]*view
@@ -38,7 +40,7 @@ type target struct {
 }
 
 func newCatalog(cfg Config) *catalog {
-	return &catalog{store: cfg.Store, server: cfg.ServerPolicy, views: make(map[hook.ID]*view)}
+	return &catalog{store: cfg.Store, server: cfg.ServerPolicy, timeout: cfg.ReadTimeout, views: make(map[hook.ID]*view)}
 }
 
 // of returns the tenant's view, reading it when it is not in memory.
@@ -77,6 +79,8 @@ const readTries = 5
 // read reads tenant and endpoints as they were at one moment: limits and policy
 // of an older tenant would otherwise stay under the number of a newer revision.
 func (c *catalog) read(ctx context.Context, tenant hook.ID) (*view, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
 	for range readTries {
 		t, err := c.store.TenantByID(ctx, tenant)
 		if err != nil {

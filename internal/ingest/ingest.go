@@ -26,7 +26,8 @@ type Store interface {
 
 // Writer makes accepts durable; store.Writer is one.
 type Writer interface {
-	Accept(ctx context.Context, accepts ...*store.Accept) error
+	// Accept returns when all are durable or refused, or after a bounded time.
+	Accept(accepts ...*store.Accept) error
 }
 
 // Config configures an Ingest. Zero fields mean the defaults given.
@@ -40,7 +41,7 @@ type Config struct {
 	MaxPayload     int64         // bytes; 1 MiB
 	MaxFanout      int           // deliveries per event; 10000
 	IdempotencyTTL time.Duration // 24h
-	Timeout        time.Duration // how long a publisher waits for the store; 20s
+	ReadTimeout    time.Duration // how long a publisher waits for its tenant to be read; 10s
 
 	// Quotas of a tenant that has no limits of its own; 0: off.
 	TenantRate            float64 // events per second
@@ -70,7 +71,7 @@ func New(cfg Config) (*Ingest, error) {
 	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, 1<<20)
 	cfg.MaxFanout = cmp.Or(cfg.MaxFanout, 10000)
 	cfg.IdempotencyTTL = cmp.Or(cfg.IdempotencyTTL, 24*time.Hour)
-	cfg.Timeout = cmp.Or(cfg.Timeout, 20*time.Second)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 10*time.Second)
 	return &Ingest{cfg: cfg, catalog: newCatalog(cfg), quota: newQuota(cfg)}, nil
 }
 
@@ -127,18 +128,16 @@ func refuse(batch []entry, err error) {
 // endpoints changed while it was on its way.
 const staleTries = 5
 
-// accept runs submissions until each is stored or refused, or the publisher
-// has waited long enough: without an answer of the store there is no promise.
+// accept runs submissions until each is stored or refused. The store is given
+// a bounded time: without its answer there is no promise.
 func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.Timeout)
-	defer cancel()
 	for try := range staleTries {
 		view, err := in.catalog.of(ctx, tenant)
 		if err != nil {
 			refuse(batch, err)
 			return
 		}
-		if in.submit(ctx, view, batch, try == 0) {
+		if in.submit(view, batch, try == 0) {
 			return
 		}
 		in.catalog.forget(tenant)
@@ -150,7 +149,7 @@ func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
 // whether all have one then: those that were matched against a configuration
 // that has moved on have none. Quotas are asked the first time only: an event
 // is counted once, however often it is matched.
-func (in *Ingest) submit(ctx context.Context, view *view, batch []entry, first bool) bool {
+func (in *Ingest) submit(view *view, batch []entry, first bool) bool {
 	now := time.Now().Truncate(time.Microsecond)
 	accepts := make([]*store.Accept, 0, len(batch))
 	for i := range batch {
@@ -172,7 +171,7 @@ func (in *Ingest) submit(ctx context.Context, view *view, batch []entry, first b
 	if len(accepts) == 0 {
 		return true
 	}
-	if err := in.cfg.Writer.Accept(ctx, accepts...); err != nil {
+	if err := in.cfg.Writer.Accept(accepts...); err != nil {
 		// Some of a large batch may be stored. Without a complete answer none is
 		// promised; repeating them under their keys is safe.
 		refuse(batch, err)

@@ -1,7 +1,6 @@
 package ingest_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -259,12 +258,12 @@ type restless struct {
 	times int
 }
 
-func (w *restless) Accept(ctx context.Context, accepts ...*store.Accept) error {
+func (w *restless) Accept(accepts ...*store.Accept) error {
 	if w.times > 0 {
 		w.times--
 		w.r.endpoint("", "*")
 	}
-	return w.Writer.Accept(ctx, accepts...)
+	return w.Writer.Accept(accepts...)
 }
 
 // TestRestlessTenant: a few changes on the way do no harm; one that never ends

@@ -168,12 +168,12 @@ func TestDiskReserve(t *testing.T) {
 	})
 }
 
-// stalled is a writer whose store does not answer.
-type stalled struct{}
+// stalled is a store that does not answer.
+type stalled struct{ ingest.Store }
 
-func (stalled) Accept(ctx context.Context, _ ...*store.Accept) error {
+func (stalled) TenantByID(ctx context.Context, _ hook.ID) (hook.Tenant, error) {
 	<-ctx.Done()
-	return errors.Join(hook.ErrStoreUnavailable, ctx.Err())
+	return hook.Tenant{}, ctx.Err()
 }
 
 // TestPublisherIsAnswered: with the store away the publisher gets an answer
@@ -181,12 +181,12 @@ func (stalled) Accept(ctx context.Context, _ ...*store.Accept) error {
 func TestPublisherIsAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, stop := newRig(t, func(c *ingest.Config) { c.Writer = stalled{} })
+		r, stop := newRig(t, func(c *ingest.Config) { c.Store = stalled{c.Store} })
 		defer stop()
 		began := time.Now()
 		_, err := r.accept(hook.Submission{})
-		if took := time.Since(began); !errors.Is(err, hook.ErrStoreUnavailable) || took > 30*time.Second {
-			t.Errorf("answered after %v with %v, want unavailable within 30s", took, err)
+		if took := time.Since(began); !errors.Is(err, hook.ErrStoreUnavailable) || took > 15*time.Second {
+			t.Errorf("answered after %v with %v, want unavailable within 15s", took, err)
 		}
 	})
 }

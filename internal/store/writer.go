@@ -22,6 +22,8 @@ type WriterConfig struct {
 	// publishers or attempts share them, GatherMost when very many do; 4ms and
 	// 10ms.
 	Gather, GatherMost time.Duration
+	// Patience is how long a publisher waits for an answer; 20s.
+	Patience time.Duration
 	// Committed is called after every commit, in commit order, before anybody
 	// who waits for the batch hears of it. It must not block.
 	Committed func(*Batch)
@@ -36,6 +38,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	accepts []queuedAccept
+	waiting []*ticket // in the order they came; those that have ended leave now and then
 	settles []*Settle
 	lanes   map[hook.ID]queuedSave
 	queued  int64 // settles that ever joined the queue ...
@@ -64,14 +67,6 @@ type queuedSave struct {
 	after int64
 }
 
-// ticket is handed in with one or more accepts and called when all of them
-// have been answered.
-type ticket struct {
-	left int
-	err  error
-	done chan struct{}
-}
-
 const (
 	// alone is how many rows a lone publisher causes at a time: an event and
 	// the result of the one before.
@@ -98,6 +93,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 4096)
 	cfg.Gather = cmp.Or(cfg.Gather, 4*time.Millisecond)
 	cfg.GatherMost = cmp.Or(cfg.GatherMost, 10*time.Millisecond)
+	cfg.Patience = cmp.Or(cfg.Patience, 20*time.Second)
 	return &Writer{
 		cfg:   cfg,
 		lanes: make(map[hook.ID]queuedSave),
@@ -107,24 +103,18 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 
 // Accept queues the accepts and returns when all of them have been committed
 // or refused; each carries its own outcome. An error means that nothing was
-// promised: the publisher may send again under the same keys. The accepts
-// belong to the writer from then on.
-func (w *Writer) Accept(ctx context.Context, accepts ...*Accept) error {
+// promised: the commit may still happen, and the publisher may send again under
+// the same keys. The accepts belong to the writer from then on.
+func (w *Writer) Accept(accepts ...*Accept) error {
 	if len(accepts) == 0 {
 		return nil
 	}
-	t := &ticket{left: len(accepts), done: make(chan struct{})}
+	t := &ticket{since: time.Now(), left: len(accepts), done: make(chan struct{})}
 	if err := w.enqueue(t, accepts); err != nil {
 		return err
 	}
-	select {
-	case <-t.done:
-		return t.err
-	case <-ctx.Done():
-		// The commit may still happen. Without an answer from the store there
-		// is no promise, and an idempotency key makes the repeat safe.
-		return fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, context.Cause(ctx))
-	}
+	<-t.done
+	return t.err
 }
 
 func (w *Writer) enqueue(t *ticket, accepts []*Accept) error {
@@ -141,6 +131,7 @@ func (w *Writer) enqueue(t *ticket, accepts []*Accept) error {
 	for _, a := range accepts {
 		w.accepts = append(w.accepts, queuedAccept{a, t})
 	}
+	w.waiting = append(w.waiting, t)
 	w.signal()
 	return nil
 }
@@ -180,6 +171,11 @@ func (w *Writer) signal() {
 // Run commits until ctx ends, then commits what is still queued and returns.
 // It returns an error only when the store is lost for good.
 func (w *Writer) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watch sync.WaitGroup
+	watch.Go(func() { w.watch(watching) })
+	defer watch.Wait()
+	defer stop()
 	for {
 		select {
 		case <-w.wake:
@@ -280,6 +276,7 @@ func (w *Writer) take() (*Batch, []*ticket) {
 		b.Accepts[i], tickets[i] = a.Accept, a.ticket
 	}
 	w.accepts = shift(w.accepts, n)
+	w.forgetEnded()
 
 	n = min(len(w.settles), w.cfg.MaxBatch)
 	b.Settles = append(make([]*Settle, 0, n), w.settles[:n]...)
@@ -463,18 +460,6 @@ func (w *Writer) done(b *Batch, tickets []*ticket, err error) {
 	}
 	for _, t := range tickets {
 		t.answer(err)
-	}
-}
-
-// answer counts one accept of the ticket as answered. Only the writer's
-// goroutine calls it, or fail, which runs in it too.
-func (t *ticket) answer(err error) {
-	if err != nil {
-		t.err = err
-	}
-	t.left--
-	if t.left == 0 {
-		close(t.done)
 	}
 }
 
