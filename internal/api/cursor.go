@@ -23,7 +23,7 @@ func newCursorKey(v *vault.Vault) cursorKey { return cursorKey{v} }
 // list is one page of any list.
 type list[T any] struct {
 	Data       []T     `json:"data" nullable:"false"`
-	NextCursor *string `json:"next_cursor" doc:"Pass it as cursor to get the next page; null at the end."`
+	NextCursor *string `json:"next_cursor" doc:"Pass it as cursor to get the next page; null at the end. A page of deliveries may be short, or empty, and have one: go on until it is null."`
 }
 
 // listOutput is the answer of list routes.

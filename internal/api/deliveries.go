@@ -74,11 +74,12 @@ type deliveryAction struct {
 
 type countView struct {
 	Count int  `json:"count"`
-	Exact bool `json:"exact" doc:"false: there are at least that many."`
+	Exact bool `json:"exact" doc:"false: there are at least that many. Counting stops at 10,000, or when so many were looked at (5,000 with a type)."`
 }
 
-// maxCount is where counting stops.
-const maxCount = 1_000_000
+// maxCount is where counting stops: whoever counts wants to know how bad it is,
+// and that within the time of a glance.
+const maxCount = 10_000
 
 const (
 	deliveriesPath = tenantPath + "/deliveries"
@@ -136,21 +137,33 @@ func (a *API) listDeliveries(ctx context.Context, c *call, p PageParams, in Deli
 	if err != nil {
 		return nil, err
 	}
-	var rows []store.DeliveryRow
-	if !none {
-		if rows, err = a.cfg.Store.ListDeliveries(ctx, f, page); err != nil {
-			return nil, fmt.Errorf("list deliveries: %w", err)
-		}
+	if none {
+		return a.pageOfDeliveries(ctx, c, p, nil, 0)
 	}
-	return a.pageOfDeliveries(ctx, c, p, rows)
+	rows, next, err := a.cfg.Store.ListDeliveries(ctx, f, page)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	return a.pageOfDeliveries(ctx, c, p, rows, next)
 }
 
-func (a *API) pageOfDeliveries(ctx context.Context, c *call, p PageParams, rows []store.DeliveryRow) (*listOutput[deliveryView], error) {
+// pageOfDeliveries shows a page. next is where the store stopped looking, which
+// is the place to go on from when it found less than a page.
+func (a *API) pageOfDeliveries(ctx context.Context, c *call, p PageParams, rows []store.DeliveryRow, next hook.ID) (*listOutput[deliveryView], error) {
 	h, err := a.holdingOf(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
-	return paged(a, c, p, rows, func(r store.DeliveryRow) hook.ID { return r.ID }, h.show)
+	out, err := paged(a, c, p, rows, func(r store.DeliveryRow) hook.ID { return r.ID }, h.show)
+	if err != nil || next == 0 || out.Body.NextCursor != nil {
+		return out, err
+	}
+	cursor, err := a.cursors.seal(c, next)
+	if err != nil {
+		return nil, err
+	}
+	out.Body.NextCursor = &cursor
+	return out, nil
 }
 
 func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, status []string) (*output[countView], error) {
@@ -158,13 +171,13 @@ func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, s
 	if err != nil {
 		return nil, err
 	}
-	n := 0
+	n := store.Counted{Exact: true}
 	if !none {
-		if n, err = a.cfg.Store.CountMatching(ctx, f, maxCount); err != nil {
+		if n, err = a.cfg.Store.CountMatching(ctx, f, store.Page{Limit: maxCount}); err != nil {
 			return nil, fmt.Errorf("count deliveries: %w", err)
 		}
 	}
-	return &output[countView]{Body: countView{Count: n, Exact: n < maxCount}}, nil
+	return &output[countView]{Body: countView{Count: n.N, Exact: n.Exact}}, nil
 }
 
 // deliveryFilter reads the filters. none means that nothing can match.
@@ -296,11 +309,11 @@ func (a *API) listEventDeliveries(ctx context.Context, c *call, in *eventDeliver
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{Tenant: e.TenantID, Event: e.ID}, page)
+	rows, next, err := a.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{Tenant: e.TenantID, Event: e.ID}, page)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
-	return a.pageOfDeliveries(ctx, c, in.PageParams, rows)
+	return a.pageOfDeliveries(ctx, c, in.PageParams, rows, next)
 }
 
 func (a *API) getDelivery(ctx context.Context, c *call, in *deliveryInput) (*output[deliveryView], error) {

@@ -308,7 +308,7 @@ func (a *API) testEndpoint(ctx context.Context, c *call, in *testInput) (*output
 
 func (a *API) showTest(ctx context.Context, e hook.Endpoint, receipt hook.Receipt) (*output[testView], error) {
 	out := &output[testView]{Body: testView{Event: hook.EventPrefix.Format(receipt.EventID)}}
-	rows, err := a.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{Tenant: e.TenantID, Event: receipt.EventID}, store.Page{Limit: 1})
+	rows, _, err := a.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{Tenant: e.TenantID, Event: receipt.EventID}, store.Page{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("find delivery: %w", err)
 	}

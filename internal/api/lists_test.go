@@ -127,6 +127,43 @@ func TestCursors(t *testing.T) {
 	w.must(200, http.MethodGet, path+"/?limit=3&cursor="+cursor, w.a.read, nil) // the same list
 }
 
+// TestShortPages finds one delivery among many, looking at few for each page.
+func TestShortPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.endpoint(w.a, map[string]any{"uid": "one"})
+	for range 9 {
+		w.event(w.a, "order.paid")
+	}
+	rows := w.deliveries(w.a)
+	w.settle(rows[4], hook.Delivered, 0)
+	w.look = 2
+	const query = "endpoint=one&status=delivered"
+	for _, order := range []string{"asc", "desc"} {
+		var got []string
+		pages, cursor := 0, ""
+		for {
+			ids, next := w.page("/v1/tenants/acme/deliveries?"+query+"&order="+order+"&cursor="+cursor, w.a.read)
+			got = append(got, ids...)
+			if pages++; next == "" || pages > 9 {
+				break
+			}
+			cursor = next
+		}
+		if diff := cmp.Diff([]string{hook.DeliveryPrefix.Format(rows[4].ID)}, got); diff != "" || pages != 5 {
+			t.Errorf("%s: %d pages, want 5 (-want +got):\n%s", order, pages, diff)
+		}
+	}
+	for query, want := range map[string]string{
+		"?" + query: `{"count":0,"exact":false}`,
+		"":          `{"count":9,"exact":true}`,
+	} {
+		if got := w.must(200, http.MethodGet, "/v1/tenants/acme/deliveries/count"+query, w.a.read, nil); !strings.Contains(string(got.body), want[1:len(want)-1]) {
+			t.Errorf("count of %s = %s, want %s", query, got.body, want)
+		}
+	}
+}
+
 func TestDeliveryFilters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

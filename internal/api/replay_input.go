@@ -37,6 +37,10 @@ type replayDraft struct {
 	counts map[hook.ID]int64 // deliveries by endpoint
 }
 
+// maxReplayCount is where counting the deliveries of a new replay stops. It is
+// counted once, so it may take longer than a list.
+const maxReplayCount = 1_000_000
+
 // replayDraft checks a request and counts what it is about.
 func (a *API) replayDraft(ctx context.Context, c *call, t hook.Tenant, in *replayCreate) (*replayDraft, error) {
 	f, err := a.replayFilter(ctx, c, in)
@@ -47,7 +51,7 @@ func (a *API) replayDraft(ctx context.Context, c *call, t hook.Tenant, in *repla
 		ID: a.cfg.IDs.Next(c.now), TenantID: t.ID, EndpointID: f.Endpoint, Filter: f, State: hook.ReplayQueued,
 		Upto: store.ReplayUpto(c.now), CreatedBy: keyText(c.key), CreatedAt: c.now, UpdatedAt: c.now, Version: 1,
 	}}
-	if d.counts, err = a.cfg.Store.CountByEndpoint(ctx, store.MatchOf(&d.job), maxCount); err != nil {
+	if d.counts, err = a.cfg.Store.CountByEndpoint(ctx, store.MatchOf(&d.job), maxReplayCount); err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
 	d.setTotal()
@@ -69,7 +73,7 @@ func (d *replayDraft) setTotal() {
 			j.EndpointID = endpoint
 		}
 	}
-	if j.Total >= maxCount {
+	if j.Total >= maxReplayCount {
 		j.Total, j.EndpointID = -1, j.Filter.Endpoint
 	}
 }

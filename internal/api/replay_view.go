@@ -145,11 +145,11 @@ func (a *API) previewReplay(ctx context.Context, c *call, d *replayDraft) (*repl
 	if slices.Contains(d.job.Filter.States, hook.Delivered) {
 		old := store.MatchOf(&d.job)
 		old.States, old.SettledBy = []hook.DeliveryState{hook.Delivered}, c.now.Add(-forgetfulAfter)
-		n, err := a.cfg.Store.CountMatching(ctx, old, 1)
+		n, err := a.cfg.Store.CountMatching(ctx, old, store.Page{Limit: 1, Asc: true}) // the oldest first: there they are
 		if err != nil {
 			return nil, fmt.Errorf("count deliveries: %w", err)
 		}
-		if n > 0 {
+		if n.N > 0 {
 			p.warn("some were delivered more than 7 days ago: receivers may have forgotten their ids and take them for new")
 		}
 	}

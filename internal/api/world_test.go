@@ -29,6 +29,7 @@ import (
 
 // world is an API over a real store, with the parts beside it faked.
 type world struct {
+	look   int // deliveries to look at for a page, 0 for the usual
 	t      *testing.T
 	db     *sqlite.DB
 	path   string
@@ -92,6 +93,22 @@ func (l *logBuffer) String() string {
 
 var worldStart = time.Date(2026, 3, 2, 10, 30, 15, 123456000, time.UTC)
 
+// nearsighted is the store as it is, but for how much it looks at.
+type nearsighted struct {
+	*sqlite.DB
+	look *int
+}
+
+func (s nearsighted) ListDeliveries(ctx context.Context, f store.DeliveryFilter, p store.Page) ([]store.DeliveryRow, hook.ID, error) {
+	p.Look = *s.look
+	return s.DB.ListDeliveries(ctx, f, p)
+}
+
+func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, p store.Page) (store.Counted, error) {
+	p.Look = *s.look
+	return s.DB.CountMatching(ctx, f, p)
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
@@ -111,7 +128,7 @@ func newWorld(t *testing.T) *world {
 	w.ok(err)
 	w.api, err = api.New(api.Config{
 		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
-		Store:   db, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
+		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -300,7 +317,7 @@ func (w *world) event(s side, typ string) string {
 // deliveries returns the deliveries of a tenant, oldest first.
 func (w *world) deliveries(s side) []store.DeliveryRow {
 	w.t.Helper()
-	rows, err := w.db.ListDeliveries(w.ctx(), store.DeliveryFilter{Tenant: s.tenant}, store.Page{Limit: 250, Asc: true})
+	rows, _, err := w.db.ListDeliveries(w.ctx(), store.DeliveryFilter{Tenant: s.tenant}, store.Page{Limit: 250, Asc: true})
 	w.ok(err)
 	return rows
 }

@@ -392,6 +392,20 @@ func TestListFollowsCursors(t *testing.T) {
 	}
 }
 
+// TestListPassesEmptyPages goes on where the server has looked enough.
+func TestListPassesEmptyPages(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, map[string][]answer{"GET /v1/tenants/default/deliveries": {
+		{200, `{"data":[],"next_cursor":"c1"}`},
+		{200, `{"data":[{"id":"dlv_1","status":"delivered"}],"next_cursor":"c2"}`},
+		{200, `{"data":[],"next_cursor":null}`},
+	}})
+	got := s.run("deliveries", "list", "--limit=300", "--status=delivered")
+	if rows := strings.Count(got.stdout, "\n") - 1; rows != 1 || len(s.got) != 3 || strings.Contains(got.stderr, "there are more") {
+		t.Errorf("%d rows by %d requests, stderr %q; want 1 by 3, and no more", rows, len(s.got), got.stderr)
+	}
+}
+
 func TestTables(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string][]answer{

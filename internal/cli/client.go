@@ -182,7 +182,8 @@ type page struct {
 // maxPage is the most that the server gives at once.
 const maxPage = 250
 
-// list follows cursors until limit items are there or the list ends.
+// list follows cursors until limit items are there or the list ends. A page may
+// be empty and not the last.
 func (c *client) list(ctx context.Context, path string, query url.Values, limit int) (page, error) {
 	var all page
 	for {
@@ -195,7 +196,7 @@ func (c *client) list(ctx context.Context, path string, query url.Values, limit 
 		}
 		all.Data = append(all.Data, next.Data...)
 		all.Next = next.Next
-		if next.Next == nil || *next.Next == "" || len(next.Data) == 0 || len(all.Data) >= limit {
+		if next.Next == nil || *next.Next == "" || len(all.Data) >= limit {
 			return all, nil
 		}
 		query.Set("cursor", *next.Next)

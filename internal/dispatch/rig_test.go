@@ -243,13 +243,12 @@ func (r *rig) rows() map[hook.ID]hook.Delivery {
 	out := make(map[hook.ID]hook.Delivery)
 	page := store.Page{Limit: 1000}
 	for {
-		rows, err := r.db.ListDeliveries(r.ctx(), store.DeliveryFilter{Tenant: r.tenant.ID}, page)
+		rows, next, err := r.db.ListDeliveries(r.ctx(), store.DeliveryFilter{Tenant: r.tenant.ID}, page)
 		r.must(err)
 		for _, row := range rows {
 			out[row.ID] = row.Delivery
-			page.After = row.ID
 		}
-		if len(rows) < page.Limit {
+		if page.After = next; next == 0 {
 			return out
 		}
 	}

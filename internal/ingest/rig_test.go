@@ -114,7 +114,7 @@ func (r *rig) accept(s hook.Submission) (hook.Receipt, error) {
 // stored reads the deliveries of an event from the store, by endpoint.
 func (r *rig) stored(event hook.ID) map[hook.ID]hook.Delivery {
 	r.t.Helper()
-	rows, err := r.db.ListDeliveries(context.Background(), store.DeliveryFilter{Event: event}, store.Page{Limit: 1000})
+	rows, _, err := r.db.ListDeliveries(context.Background(), store.DeliveryFilter{Event: event}, store.Page{Limit: 1000})
 	r.must(err)
 	out := make(map[hook.ID]hook.Delivery, len(rows))
 	for _, row := range rows {

@@ -289,10 +289,10 @@ func TestPersonInBetween(t *testing.T) {
 		if c := r.want(j, "cancelled").Counts; c.Outstanding() != 0 {
 			t.Errorf("%d outstanding: what was fed is delivered all the same", c.Outstanding())
 		}
-		n, err := r.db.CountMatching(r.ctx(), store.DeliveryFilter{Tenant: r.tenant.ID, States: []hook.DeliveryState{hook.Dead}}, 5000)
+		n, err := r.db.CountMatching(r.ctx(), store.DeliveryFilter{Tenant: r.tenant.ID, States: []hook.DeliveryState{hook.Dead}}, store.Page{Limit: 5000})
 		r.must(err)
-		if int64(n)+r.job(j).Counts.Fed != 300 {
-			t.Errorf("%d are dead, %d were fed; want 300 together", n, r.job(j).Counts.Fed)
+		if int64(n.N)+r.job(j).Counts.Fed != 300 {
+			t.Errorf("%d are dead, %d were fed; want 300 together", n.N, r.job(j).Counts.Fed)
 		}
 	})
 }

@@ -50,6 +50,7 @@ type Feed struct {
 	Limit   int            // deliveries to look at, at least 1
 	Now     time.Time
 	PacedAt time.Time // how far the pace is used up after this step
+	Look    int       // deliveries to look at in search of those, 0 for ReplayLook
 }
 
 // Fed is what a step did.
@@ -59,6 +60,10 @@ type Fed struct {
 	Cursor    hook.ID
 	Endpoints []hook.ID // with deliveries that are due now
 }
+
+// ReplayLook is how many deliveries one step of a replay looks at. Nobody waits
+// for it, so it may look at more than a list.
+const ReplayLook = 10 * MaxLook
 
 // MatchOf returns the filter of the deliveries that a replay is about. Pending
 // ones match only when they are named one by one, to be counted as skipped.

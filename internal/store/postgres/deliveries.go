@@ -72,18 +72,20 @@ func (d *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (store.Delive
 	return row, nil
 }
 
-// ListDeliveries returns the deliveries that match.
-func (d *DB) ListDeliveries(ctx context.Context, f store.DeliveryFilter, p store.Page) ([]store.DeliveryRow, error) {
-	list := matching(f, p, deliveryFields+", coalesce(e.type, '')")
-	return collect(ctx, d.pool, list, "list deliveries", scanDeliveryRow)
+// ListDeliveries returns a page of the deliveries that match.
+func (d *DB) ListDeliveries(ctx context.Context, f store.DeliveryFilter, p store.Page) ([]store.DeliveryRow, hook.ID, error) {
+	return find(ctx, d, &f, p, deliveryFields+", "+typeOf, "list deliveries", scanDeliveryRow, func(r store.DeliveryRow) hook.ID { return r.ID })
 }
 
-// CountMatching counts up to limit deliveries.
-func (d *DB) CountMatching(ctx context.Context, f store.DeliveryFilter, limit int) (int, error) {
-	list := matching(f, store.Page{Limit: limit}, "1")
-	var n int
-	if err := d.pool.QueryRow(ctx, "SELECT count(*) FROM ("+list.sql+") matching", list.args...).Scan(&n); err != nil {
-		return 0, failed("count deliveries", err)
+// CountMatching counts the deliveries that match.
+func (d *DB) CountMatching(ctx context.Context, f store.DeliveryFilter, p store.Page) (store.Counted, error) {
+	w, err := d.chooseWalk(ctx, &f, p)
+	if err != nil {
+		return store.Counted{}, failed("count deliveries", err)
+	}
+	n, err := looker(ctx, d, &f, w, p, "", "", scanDeliveryRow).Counted(&f, w, p)
+	if err != nil {
+		return store.Counted{}, failed("count deliveries", err)
 	}
 	return n, nil
 }

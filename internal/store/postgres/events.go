@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,10 @@ func (d *DB) ListEvents(ctx context.Context, f store.EventFilter, p store.Page) 
 		list.and("e.tenant_id = ?", f.Tenant)
 	}
 	list.between("e.id", f.Since, f.Until)
-	list.typed(f.Types)
+	if filtersTypes(f.Types) {
+		condition, exact, below := typed(f.Types)
+		list.and(condition, exact, below)
+	}
 	list.page("e.id", p)
 	return collect(ctx, d.pool, &list, "list events", func(row pgx.Row) (s store.EventSummary, err error) {
 		e := &s.Event
@@ -83,13 +87,14 @@ func (q *query) between(column string, since, until time.Time) {
 	}
 }
 
-// typed adds the patterns over the event's type. They are compared without
-// LIKE, so that no character but the final star has a meaning.
-func (q *query) typed(patterns []string) {
-	if !filtersTypes(patterns) {
-		return
-	}
-	var exact, below []string
+func filtersTypes(patterns []string) bool {
+	return len(patterns) > 0 && !slices.Contains(patterns, "*")
+}
+
+// typed is the condition that the event's type is one of exact, or one below.
+// Patterns are compared without LIKE, so that no character but the final star
+// has a meaning.
+func typed(patterns []string) (condition string, exact, below []string) {
 	for _, p := range patterns {
 		if prefix, ok := strings.CutSuffix(p, "*"); ok {
 			below = append(below, clean(prefix))
@@ -97,7 +102,7 @@ func (q *query) typed(patterns []string) {
 			exact = append(exact, clean(p))
 		}
 	}
-	q.and("(e.type = ANY(?) OR EXISTS (SELECT FROM unnest(?::text[]) AS p WHERE starts_with(e.type, p) AND e.type <> p))", exact, below)
+	return "(e.type = ANY(?) OR EXISTS (SELECT FROM unnest(?::text[]) AS p WHERE starts_with(e.type, p) AND e.type <> p))", exact, below
 }
 
 const countDeliveries = `

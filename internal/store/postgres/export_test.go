@@ -17,6 +17,7 @@ const (
 	NextDueSQL          = nextDue
 	ReadDueSQL          = readDue
 	PendingEndpointsSQL = pendingEndpoints
+	CountDueSQL         = countDue
 	SettleSQL           = settleBatch
 	SettleFirstSQL      = settleFirst
 	SettleReplaySQL     = settleReplay
@@ -40,16 +41,21 @@ var (
 	CommitterSettings = committers
 )
 
-// ListSQL returns the list query of a filter with its parameters written in,
-// for EXPLAIN.
-func ListSQL(f store.DeliveryFilter) string {
-	return written(matching(f, store.Page{Limit: 20}, deliveryFields))
+// WalkSQL returns the two queries of a walk: the one that finds where to stop
+// and the one that reads, which are parts of every list, count and replay.
+func WalkSQL(w store.Walk, f *store.DeliveryFilter, asc bool) (stop, read *Statement) {
+	r := f.Range(store.Page{})
+	return (*Statement)(stopQuery(w, f, r, asc, 1000)), (*Statement)(walkQuery(w, f, r, store.Page{Limit: 20, Asc: asc}, deliveryFields+", "+typeOf))
 }
 
-// WalkSQL is ListSQL for the next deliveries of a replay.
-func WalkSQL(j *hook.ReplayJob) string {
-	return written(matching(store.MatchOf(j), store.Page{Limit: 20, After: j.Cursor, Asc: true}, "d.id, d.endpoint_id"))
-}
+// Statement is a query with its parameters.
+type Statement query
+
+// SQL is its text, Parameters how many there are, Written the text with them
+// written in, for EXPLAIN.
+func (s *Statement) SQL() string     { return s.sql }
+func (s *Statement) Parameters() int { return len(s.args) }
+func (s *Statement) Written() string { return written(&query{s.sql, s.args}) }
 
 func written(q *query) string {
 	for i := len(q.args); i > 0; i-- {
@@ -57,6 +63,10 @@ func written(q *query) string {
 		switch v := q.args[i-1].(type) {
 		case []hook.ID:
 			text = "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") + "}'"
+		case []int16:
+			text = "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") + "}'"
+		case []string:
+			text = "'{" + strings.Join(v, ",") + "}'"
 		case pgtype.Timestamptz:
 			text = v.Time.Format("'2006-01-02T15:04:05Z'")
 		}

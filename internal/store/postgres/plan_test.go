@@ -2,11 +2,9 @@ package postgres_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -176,39 +174,100 @@ func TestPlansOfCommits(t *testing.T) {
 	}
 }
 
-func TestListsAreBoundedByIndexes(t *testing.T) {
+// filters are one for each walk, with the index that it goes by.
+var filters = map[string]struct {
+	filter store.DeliveryFilter
+	index  string
+}{
+	"tenant":                {store.DeliveryFilter{Tenant: 7}, "deliveries_tenant"},
+	"types of tenant":       {store.DeliveryFilter{Tenant: 7, Types: []string{"a.*", "b"}}, "deliveries_tenant"},
+	"pending of tenant":     {store.DeliveryFilter{Tenant: 7, States: pendingOnly}, "deliveries_tenant"},
+	"retrying of tenant":    {store.DeliveryFilter{Tenant: 7, Retrying: true}, "deliveries_tenant"},
+	"pending of several":    {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008, 1009}, States: pendingOnly}, "deliveries_tenant"},
+	"delivered of tenant":   {store.DeliveryFilter{Tenant: 7, States: deliveredOnly}, "deliveries_tenant"},
+	"dead of tenant":        {store.DeliveryFilter{Tenant: 7, States: deadOnly}, "deliveries_dead_tenant"},
+	"endpoint":              {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}}, "deliveries_log"},
+	"pending of endpoint":   {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}, States: pendingOnly}, "deliveries_log"},
+	"delivered of endpoint": {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}, States: deliveredOnly}, "deliveries_log"},
+	"dead of endpoint":      {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}, States: deadOnly}, "deliveries_dead"},
+	"event":                 {store.DeliveryFilter{Tenant: 7, Event: 5}, "deliveries_event"},
+	"ids":                   {store.DeliveryFilter{Tenant: 7, IDs: []hook.ID{5, 6}}, "deliveries_pkey"},
+	"everything":            {store.DeliveryFilter{}, "deliveries_pkey"},
+	"delivered":             {store.DeliveryFilter{States: deliveredOnly}, "deliveries_pkey"},
+}
+
+var (
+	pendingOnly   = []hook.DeliveryState{hook.Pending}
+	deliveredOnly = []hook.DeliveryState{hook.Delivered}
+	deadOnly      = []hook.DeliveryState{hook.Dead}
+)
+
+// TestPlansOfLists shows which index each walk goes by, and that it need not
+// sort unless it is short: while the tables are young, and when they are not.
+func TestPlansOfLists(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
-	n := join(t, dsn, "n")
-	ten := n.tenant()
-	e := n.endpoint(ten)
-	exec(t, dsn, fmt.Sprintf(`
-INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, state)
-SELECT i, 1, i, 1 + i %% 100, now(), now(), CASE i %% 50 WHEN 0 THEN 2 ELSE 1 END FROM generate_series(1, 100000) AS i;
-UPDATE deliveries SET tenant_id = %d, endpoint_id = %d WHERE id %% 10000 = 0; ANALYZE`, ten.ID, e.ID))
+	open(t, dsn)
 	conn := connectAs(t, dsn, postgres.ReaderSettings)
-	dead := []hook.DeliveryState{hook.Dead}
-	for name, f := range map[string]store.DeliveryFilter{
-		"tenant":           {Tenant: ten.ID},
-		"dead of tenant":   {Tenant: ten.ID, States: dead},
-		"endpoint":         {Endpoints: []hook.ID{e.ID}},
-		"dead of endpoint": {Endpoints: []hook.ID{e.ID}, States: dead},
-		"event":            {Event: 5},
-		"everything":       {},
+	for _, age := range []struct{ name, sql string }{
+		{"empty", ""},
+		{"filled, no statistics", fillBacklog + "; UPDATE deliveries SET state = 2 WHERE id > 199000"},
+		{"filled, analyzed", "ANALYZE deliveries"},
 	} {
-		if pages := pagesOf(t, conn, postgres.ListSQL(f)); pages > 200 {
-			t.Errorf("list by %s touches %d pages", name, pages)
+		if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+age.sql); err != nil {
+			t.Fatal(err)
+		}
+		for name, tc := range filters {
+			if w := tc.filter.Walk(); w != store.WalkIDs || age.sql != "" { // of an empty table any index is as good
+				wantWalk(t, conn, name+", "+age.name, w, &tc.filter, tc.index)
+			}
+		}
+		few := store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008, 1009}, States: pendingOnly}
+		wantWalk(t, conn, "few pending, "+age.name, store.WalkDue, &few, "deliveries_due")
+		if got := plan(t, conn, postgres.CountDueSQL, 2); !strings.Contains(got, "using deliveries_due on deliveries") || strings.Contains(got, "Sort") {
+			t.Errorf("count of few pending, %s: %s", age.name, got)
 		}
 	}
-	for name, j := range map[string]hook.ReplayJob{
-		"dead of tenant":   {Filter: hook.ReplayFilter{States: dead}},
-		"all of tenant":    {Filter: hook.ReplayFilter{States: []hook.DeliveryState{hook.Dead, hook.Delivered}}},
-		"dead of endpoint": {EndpointID: e.ID, Filter: hook.ReplayFilter{States: dead}},
-		"named ones":       {Filter: hook.ReplayFilter{States: dead, Deliveries: []hook.ID{5, 6, 7}}},
-	} {
-		j.TenantID, j.CreatedAt, j.Cursor = ten.ID, time.Now(), 3
-		if pages := pagesOf(t, conn, postgres.WalkSQL(&j)); pages > 200 {
-			t.Errorf("replay of %s touches %d pages", name, pages)
+}
+
+func wantWalk(t *testing.T, conn *pgx.Conn, name string, w store.Walk, f *store.DeliveryFilter, index string) {
+	t.Helper()
+	for _, asc := range []bool{true, false} {
+		stop, read := postgres.WalkSQL(w, f, asc)
+		for _, s := range []*postgres.Statement{stop, read} {
+			got := plan(t, conn, s.SQL(), s.Parameters())
+			if !strings.Contains(got, " using "+index+" on deliveries") {
+				t.Errorf("%s: does not use %s:\n%s", name, index, got)
+			}
+			for _, bad := range []string{"Sort", "Seq Scan", "Bitmap", "Hash Join", "Merge Join"} {
+				if strings.Contains(got, bad) && (bad != "Sort" || !w.Short()) {
+					t.Errorf("%s: %s in the plan:\n%s", name, bad, got)
+				}
+			}
+		}
+	}
+}
+
+// TestListsTouchFewPages reads few deliveries of a tenant, or of an endpoint,
+// among very many of others.
+func TestListsTouchFewPages(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	open(t, dsn)
+	exec(t, dsn, `
+INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, state)
+SELECT i, 1, i, 1 + i % 100, now(), now(), CASE i % 50 WHEN 0 THEN 2 WHEN 1 THEN 0 ELSE 1 END FROM generate_series(1, 100000) AS i;
+UPDATE deliveries SET tenant_id = 7, endpoint_id = 1008 WHERE id % 10000 < 2; ANALYZE`)
+	conn := connectAs(t, dsn, postgres.ReaderSettings)
+	for name, tc := range filters {
+		if tc.filter.Tenant == 0 {
+			continue // not few
+		}
+		stop, read := postgres.WalkSQL(tc.filter.Walk(), &tc.filter, false)
+		for _, s := range []*postgres.Statement{stop, read} {
+			if pages := pagesOf(t, conn, s.Written()); pages > 200 {
+				t.Errorf("list of %s touches %d pages:\n%s", name, pages, s.Written())
+			}
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,14 +38,17 @@ WHERE id = $1 AND cursor_id = $2 AND state = 1`
 // batches on other nodes are counting in.
 func (d *DB) FeedReplay(ctx context.Context, f store.Feed) (store.Fed, error) {
 	j := &f.Replay
-	page, err := d.nextOfReplay(ctx, j, f.Limit+1)
+	page, next, err := d.nextOfReplay(ctx, j, f.Limit+1, cmp.Or(f.Look, store.ReplayLook))
 	if err != nil {
 		return store.Fed{}, err
 	}
 	fed := store.Fed{Cursor: j.Upto}
-	if len(page) > f.Limit { // there is more: this is not the end
+	switch {
+	case len(page) > f.Limit: // there is more: this is not the end
 		page = page[:f.Limit]
 		fed.Cursor = page[f.Limit-1].id
+	case next != 0: // nor is this, however little was found
+		fed.Cursor = next
 	}
 	ids := make([]hook.ID, len(page))
 	for i, c := range page {
@@ -106,18 +111,20 @@ func reopenAll(ctx context.Context, tx pgx.Tx, f *store.Feed, ids []hook.ID, fed
 // candidate is a delivery that a replay is about to feed.
 type candidate struct{ id, endpoint hook.ID }
 
-// nextOfReplay returns the next deliveries of the set, behind the cursor.
-func (d *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]candidate, error) {
-	list := matching(store.MatchOf(j), store.Page{Limit: n, After: j.Cursor, Asc: true}, "d.id, d.endpoint_id")
-	return collect(ctx, d.pool, list, "search deliveries of replay", func(row pgx.Row) (c candidate, err error) {
+// nextOfReplay returns the next deliveries of the set, behind the cursor, and
+// where the ones behind them begin.
+func (d *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n, look int) ([]candidate, hook.ID, error) {
+	f := store.MatchOf(j)
+	p := store.Page{Limit: n, After: j.Cursor, Asc: true, Look: look}
+	return find(ctx, d, &f, p, "d.id, d.endpoint_id", "search deliveries of replay", func(row pgx.Row) (c candidate, err error) {
 		err = row.Scan(&c.id, &c.endpoint)
 		return c, err
-	})
+	}, func(c candidate) hook.ID { return c.id })
 }
 
 // NextOfReplay returns the endpoints of the next n deliveries of a replay.
 func (d *DB) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook.ID, error) {
-	page, err := d.nextOfReplay(ctx, j, n)
+	page, _, err := d.nextOfReplay(ctx, j, n, store.ReplayLook)
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +141,10 @@ func (d *DB) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook
 
 // CountByEndpoint counts up to limit deliveries by endpoint.
 func (d *DB) CountByEndpoint(ctx context.Context, f store.DeliveryFilter, limit int) (map[hook.ID]int64, error) {
-	list := matching(f, store.Page{Limit: limit}, "d.endpoint_id")
 	counts := map[hook.ID]int64{}
 	err := d.slowly(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, "SELECT endpoint_id, count(*) FROM ("+list.sql+") matching GROUP BY endpoint_id", list.args...)
+		q := walkQuery(f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, Look: math.MaxInt32}, "d.endpoint_id")
+		rows, err := tx.Query(ctx, "SELECT endpoint_id, count(*) FROM ("+q.sql+") matching GROUP BY endpoint_id", q.args...)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -78,6 +80,15 @@ func (d *DB) ListReplays(ctx context.Context, tenant hook.ID, states []hook.Repl
 	}
 	list.page("id", p)
 	return collect(ctx, d.pool, &list, "list replays", scanReplay)
+}
+
+// numbers lists enum members as literals, which partial indexes need to see.
+func numbers[E ~uint8](members []E) string {
+	texts := make([]string, len(members))
+	for i, m := range members {
+		texts[i] = strconv.Itoa(int(m))
+	}
+	return strings.Join(texts, ", ")
 }
 
 const activeReplays = `SELECT ` + replayColumns + ` FROM replays WHERE state < 3 ORDER BY id LIMIT $1`

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -46,70 +45,15 @@ func scanDeliveryRow(r scannable, d *store.DeliveryRow) error {
 const deliveryRows = `
 SELECT ` + deliveryColumns + `, e.type FROM deliveries d LEFT JOIN events e ON e.id = d.event_id`
 
-// deliveryFilter translates the filter of a list.
-func deliveryFilter(df store.DeliveryFilter) *filter {
-	f := new(filter)
-	if df.Tenant != 0 {
-		f.and("d.tenant_id = ?", df.Tenant)
-	}
-	switch len(df.Endpoints) {
-	case 0:
-	case 1:
-		f.and("d.endpoint_id = ?", df.Endpoints[0])
-	default:
-		f.and("d.endpoint_id IN (SELECT value FROM json_each(?))", idList(df.Endpoints))
-	}
-	if df.Event != 0 {
-		f.and("d.event_id = ?", df.Event)
-	}
-	switch {
-	case len(df.States) == 1 && df.States[0] == hook.Dead:
-		f.and("d.state = 2") // written out: it must match the partial indexes
-	case len(df.States) > 0:
-		f.and("d.state IN (SELECT value FROM json_each(?))", idList(df.States))
-	}
-	if df.Retrying {
-		f.and("d.state = 0 AND d.attempts > 0")
-	}
-	if len(df.Reasons) > 0 {
-		f.and("d.reason IN (SELECT value FROM json_each(?))", idList(df.Reasons))
-	}
-	if len(df.IDs) > 0 {
-		f.and("d.id IN (SELECT value FROM json_each(?))", idList(df.IDs))
-	}
-	switch {
-	case df.SettledBy.IsZero():
-	case len(df.States) > 0 && !slices.Contains(df.States, hook.Pending):
-		f.and("d.settled_at <= ?", df.SettledBy.UnixMicro())
-	default:
-		f.and("(d.state = 0 OR d.settled_at <= ?)", df.SettledBy.UnixMicro())
-	}
-	f.types("e.type", df.Types)
-	f.window("d.id", df.Since, df.Until)
-	return f
-}
-
 // ListDeliveries implements store.DeliveryLog.
-func (db *DB) ListDeliveries(ctx context.Context, df store.DeliveryFilter, p store.Page) ([]store.DeliveryRow, error) {
-	if err := db.usable(); err != nil {
-		return nil, err
-	}
-	f := deliveryFilter(df)
-	f.page("d.id", p)
-	out, err := search(ctx, db.read, scanDeliveryRow, deliveryRows+f.text(), f.args...)
-	return out, db.readErr("list deliveries", err)
+func (db *DB) ListDeliveries(ctx context.Context, df store.DeliveryFilter, p store.Page) ([]store.DeliveryRow, hook.ID, error) {
+	rows, next, err := find(ctx, db, &df, p, deliveryColumns+", e.type", scanDeliveryRow, func(r store.DeliveryRow) hook.ID { return r.ID })
+	return rows, next, db.readErr("list deliveries", err)
 }
 
 // CountMatching implements store.DeliveryLog.
-func (db *DB) CountMatching(ctx context.Context, df store.DeliveryFilter, limit int) (n int, err error) {
-	if err := db.usable(); err != nil {
-		return 0, err
-	}
-	f := deliveryFilter(df)
-	f.order = " LIMIT ?"
-	f.args = append(f.args, limit)
-	query := `SELECT count(*) FROM (SELECT 1 FROM deliveries d LEFT JOIN events e ON e.id = d.event_id` + f.text() + `)`
-	err = db.read.QueryRowContext(ctx, query, f.args...).Scan(&n)
+func (db *DB) CountMatching(ctx context.Context, df store.DeliveryFilter, p store.Page) (store.Counted, error) {
+	n, err := db.countMatching(ctx, &df, p)
 	return n, db.readErr("count deliveries", err)
 }
 

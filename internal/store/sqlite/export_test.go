@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -22,18 +21,13 @@ var (
 	CheckDurable = checkDurable
 )
 
-// ListQuery returns the query of a list of deliveries.
-func ListQuery(df store.DeliveryFilter, p store.Page) (query string, args []any) {
-	f := deliveryFilter(df)
-	f.page("d.id", p)
-	return deliveryRows + f.text(), f.args
-}
-
-// WalkQuery returns the query of the next deliveries of a replay.
-func WalkQuery(j *hook.ReplayJob) (query string, args []any) {
-	f := deliveryFilter(store.MatchOf(j))
-	f.page("d.id", store.Page{Limit: 50, After: j.Cursor, Asc: true})
-	return candidates + f.text(), f.args
+// WalkQueries returns the two queries of a walk: the one that finds where to
+// stop and the one that reads, which are parts of every list, count and replay.
+func WalkQueries(w store.Walk, df *store.DeliveryFilter, asc bool) (texts [2]string, args [2][]any) {
+	r := df.Range(store.Page{After: 1 << 60})
+	texts[0], args[0] = stopQuery(w, df, r, asc, 100)
+	texts[1], args[1] = walkQuery(w, df, r, deliveryColumns+", e.type", " ORDER BY d.id"+direction(asc)+" LIMIT ?", 50)
+	return texts, args
 }
 
 // LimitPages lets the file grow to at most n pages, or without bound for 0.

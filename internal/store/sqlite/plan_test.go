@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,58 +30,95 @@ func TestPlans(t *testing.T) {
 	_, err := conn.ExecContext(t.Context(), fillDeliveries)
 	check(t, err)
 
-	dead := []hook.DeliveryState{hook.Dead}
-	list := func(f store.DeliveryFilter) (string, []any) {
-		return sqlite.ListQuery(f, store.Page{Limit: 50, After: 1 << 60})
-	}
-	type query struct {
+	for name, q := range map[string]struct {
 		text  string
 		args  []any
 		index string
-	}
-	made := func(index string, f store.DeliveryFilter) query {
-		text, args := list(f)
-		return query{text, args, index}
-	}
-	walk := func(index string, j hook.ReplayJob) query {
-		j.TenantID, j.Cursor, j.CreatedAt = 1, 5, time.Now()
-		text, args := sqlite.WalkQuery(&j)
-		return query{text, args, index}
-	}
-	for name, q := range map[string]query{
+	}{
 		"read ahead":        {sqlite.ReadAheadQuery, []any{1, 2500, 256}, "deliveries_due (endpoint_id=? AND due_at<?)"},
 		"newest due":        {sqlite.NewestDueQuery, []any{1, 2500, 64}, "deliveries_due (endpoint_id=? AND due_at<?)"},
 		"next due":          {sqlite.NextDueQuery, []any{1, 2500}, "deliveries_due (endpoint_id=? AND due_at>?)"},
 		"pending endpoints": {sqlite.PendingEndpointsQuery, nil, "deliveries_due (endpoint_id>?)"},
 		"old events":        {sqlite.PrunableQuery, []any{1, 1, 1}, "e USING INTEGER PRIMARY KEY (rowid<?)"},
-		"endpoint's log":    made("deliveries_log (endpoint_id=? AND rowid<?)", store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}}),
-		"dead of endpoint": made("deliveries_dead (endpoint_id=? AND rowid<?)",
-			store.DeliveryFilter{Endpoints: []hook.ID{1}, States: dead}),
-		"dead of tenant":  made("deliveries_dead_tenant (tenant_id=? AND rowid<?)", store.DeliveryFilter{Tenant: 1, States: dead}),
-		"event's targets": made("deliveries_event (event_id=?", store.DeliveryFilter{Event: 1}),
-		"replay of dead of endpoint": walk("deliveries_dead (endpoint_id=? AND rowid>? AND rowid<?)",
-			hook.ReplayJob{EndpointID: 1, Filter: hook.ReplayFilter{States: dead}}),
-		"replay of endpoint": walk("deliveries_log (endpoint_id=? AND rowid>? AND rowid<?)",
-			hook.ReplayJob{EndpointID: 1, Filter: hook.ReplayFilter{States: []hook.DeliveryState{hook.Dead, hook.Delivered}}}),
-		"replay of dead of tenant": walk("deliveries_dead_tenant (tenant_id=? AND rowid>? AND rowid<?)",
-			hook.ReplayJob{Filter: hook.ReplayFilter{States: dead, Types: []string{"a.*"}}}),
-		"replay of tenant": walk("d USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
-			hook.ReplayJob{Filter: hook.ReplayFilter{States: []hook.DeliveryState{hook.Delivered}}}),
 	} {
-		rows, err := conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q.text, q.args...) //nolint:sqlclosecheck // closed below, in the loop
-		check(t, err)
-		var plan []string
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			check(t, rows.Scan(&id, &parent, &unused, &detail))
-			plan = append(plan, detail)
-		}
-		check(t, rows.Err())
-		text := strings.Join(plan, "\n")
-		sorts := strings.Contains(text, "TEMP B-TREE") && name != "event's targets"
-		if !strings.Contains(text, q.index) || sorts || strings.Contains(text, "SCAN d\n") || strings.Contains(text, "SCAN deliveries\n") {
-			t.Errorf("%s: want %s and no sort, got plan\n%s", name, q.index, text)
+		if plan := explain(t, conn, q.text, q.args); !strings.Contains(plan, q.index) || sorts(plan) {
+			t.Errorf("%s: want %s and no sort, got plan\n%s", name, q.index, plan)
 		}
 	}
+}
+
+// TestPlansOfLists shows which index each walk goes by, and that it need not
+// sort unless it is short.
+func TestPlansOfLists(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), sqlite.FileName)
+	open(t, path)
+	conn := inspect(t, path)
+	_, err := conn.ExecContext(t.Context(), fillDeliveries)
+	check(t, err)
+
+	pending, dead := []hook.DeliveryState{hook.Pending}, []hook.DeliveryState{hook.Dead}
+	delivered := []hook.DeliveryState{hook.Delivered}
+	const byTenant, byEndpoint = " (tenant_id=? AND rowid>? AND rowid<?)", " (endpoint_id=? AND rowid>? AND rowid<?)"
+	replay := store.MatchOf(&hook.ReplayJob{TenantID: 1, CreatedAt: time.Now(), Filter: hook.ReplayFilter{States: delivered}})
+	for name, tc := range map[string]struct {
+		filter store.DeliveryFilter
+		index  string
+	}{
+		"tenant":                {store.DeliveryFilter{Tenant: 1}, "deliveries_tenant" + byTenant},
+		"types of tenant":       {store.DeliveryFilter{Tenant: 1, Types: []string{"a.*"}}, "deliveries_tenant" + byTenant},
+		"pending of tenant":     {store.DeliveryFilter{Tenant: 1, States: pending}, "deliveries_tenant" + byTenant},
+		"retrying of tenant":    {store.DeliveryFilter{Tenant: 1, Retrying: true}, "deliveries_tenant" + byTenant},
+		"pending of several":    {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1, 2}, States: pending}, "deliveries_tenant" + byTenant},
+		"delivered of tenant":   {store.DeliveryFilter{Tenant: 1, States: delivered}, "deliveries_tenant" + byTenant},
+		"reason of tenant":      {store.DeliveryFilter{Tenant: 1, Reasons: []hook.EndReason{hook.DeadExpired}}, "deliveries_tenant" + byTenant},
+		"dead of tenant":        {store.DeliveryFilter{Tenant: 1, States: dead, Types: []string{"a"}}, "deliveries_dead_tenant" + byTenant},
+		"endpoint":              {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}}, "deliveries_log" + byEndpoint},
+		"delivered of endpoint": {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}, States: delivered}, "deliveries_log" + byEndpoint},
+		"dead of endpoint":      {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}, States: dead}, "deliveries_dead" + byEndpoint},
+		"event":                 {store.DeliveryFilter{Tenant: 1, Event: 1}, "deliveries_event (event_id=?"},
+		"ids":                   {store.DeliveryFilter{Tenant: 1, IDs: []hook.ID{1, 2}}, "d USING INTEGER PRIMARY KEY (rowid=?)"},
+		"everything":            {store.DeliveryFilter{}, "d USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+		"replay of delivered":   {replay, "deliveries_tenant" + byTenant},
+	} {
+		wantWalk(t, conn, name, tc.filter.Walk(), &tc.filter, tc.index)
+	}
+	few := store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1, 2}, States: pending}
+	wantWalk(t, conn, "few pending", store.WalkDue, &few, "deliveries_due (endpoint_id=?)")
+}
+
+func wantWalk(t *testing.T, conn *sql.DB, name string, w store.Walk, f *store.DeliveryFilter, index string) {
+	t.Helper()
+	for _, asc := range []bool{true, false} {
+		texts, args := sqlite.WalkQueries(w, f, asc)
+		for i := range texts {
+			plan := explain(t, conn, texts[i], args[i])
+			if !strings.Contains(plan, index) || sorts(plan) && !w.Short() {
+				t.Errorf("%s: want %s and no sort, got plan\n%s", name, index, plan)
+			}
+		}
+		// The search for the place to stop touches nothing but its index.
+		if stop := explain(t, conn, texts[0], args[0]); !w.Short() && w != store.WalkAll && !strings.Contains(stop, "COVERING INDEX "+index) {
+			t.Errorf("%s: reads more than its index to find where to stop:\n%s", name, stop)
+		}
+	}
+}
+
+func sorts(plan string) bool { return strings.Contains(plan, "TEMP B-TREE") }
+
+// explain returns a query's plan, one step a line.
+func explain(t *testing.T, conn *sql.DB, text string, args []any) string {
+	t.Helper()
+	rows, err := conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+	check(t, err)
+	defer func() { _ = rows.Close() }()
+	var plan []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		check(t, rows.Scan(&id, &parent, &unused, &detail))
+		plan = append(plan, detail)
+	}
+	check(t, rows.Err())
+	return strings.Join(plan, "\n")
 }

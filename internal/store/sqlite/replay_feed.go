@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,14 +31,17 @@ WHERE id = ?1 AND cursor_id = ?2 AND state = 1`
 // each of them.
 func (db *DB) FeedReplay(ctx context.Context, f store.Feed) (fed store.Fed, err error) {
 	j := &f.Replay
-	page, err := db.nextOfReplay(ctx, j, f.Limit+1)
+	page, next, err := db.nextOfReplay(ctx, j, f.Limit+1, cmp.Or(f.Look, store.ReplayLook))
 	if err != nil {
 		return store.Fed{}, db.readErr("search deliveries of replay", err)
 	}
 	fed.Cursor = j.Upto
-	if len(page) > f.Limit { // there is more: this is not the end
+	switch {
+	case len(page) > f.Limit: // there is more: this is not the end
 		page = page[:f.Limit]
 		fed.Cursor = page[f.Limit-1].id
+	case next != 0: // nor is this, however little was found
+		fed.Cursor = next
 	}
 	ids := make([]hook.ID, len(page))
 	for i, p := range page {
@@ -91,22 +95,17 @@ func (t tx) reopen(f *store.Feed, ids []hook.ID, fed *store.Fed) error {
 // candidate is a delivery that a replay is about to feed.
 type candidate struct{ id, endpoint hook.ID }
 
-// nextOfReplay returns the next deliveries of the set, behind the cursor.
-func (db *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]candidate, error) {
-	if err := db.usable(); err != nil {
-		return nil, err
-	}
-	f := deliveryFilter(store.MatchOf(j))
-	f.page("d.id", store.Page{Limit: n, After: j.Cursor, Asc: true})
-	return search(ctx, db.read, func(r scannable, c *candidate) error { return r.Scan(&c.id, &c.endpoint) },
-		candidates+f.text(), f.args...)
+// nextOfReplay returns the next deliveries of the set, behind the cursor, and
+// where the ones behind them begin.
+func (db *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n, look int) ([]candidate, hook.ID, error) {
+	f := store.MatchOf(j)
+	return find(ctx, db, &f, store.Page{Limit: n, After: j.Cursor, Asc: true, Look: look}, "d.id, d.endpoint_id",
+		func(r scannable, c *candidate) error { return r.Scan(&c.id, &c.endpoint) }, func(c candidate) hook.ID { return c.id })
 }
-
-const candidates = `SELECT d.id, d.endpoint_id FROM deliveries d LEFT JOIN events e ON e.id = d.event_id`
 
 // NextOfReplay implements store.ReplayFeeder.
 func (db *DB) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook.ID, error) {
-	page, err := db.nextOfReplay(ctx, j, n)
+	page, _, err := db.nextOfReplay(ctx, j, n, store.ReplayLook)
 	if err != nil {
 		return nil, db.readErr("search deliveries of replay", err)
 	}
@@ -126,15 +125,13 @@ func (db *DB) CountByEndpoint(ctx context.Context, df store.DeliveryFilter, limi
 	if err := db.usable(); err != nil {
 		return nil, err
 	}
-	f := deliveryFilter(df)
-	f.order = " LIMIT ?"
-	f.args = append(f.args, limit)
 	type row struct {
 		endpoint hook.ID
 		count    int64
 	}
+	text, args := walkQuery(df.Walk(), &df, df.Range(store.Page{}), "d.endpoint_id", " LIMIT ?", limit)
 	rows, err := search(ctx, db.read, func(r scannable, c *row) error { return r.Scan(&c.endpoint, &c.count) },
-		`SELECT endpoint_id, count(*) FROM (`+candidates+f.text()+`) GROUP BY endpoint_id`, f.args...)
+		`SELECT endpoint_id, count(*) FROM (`+text+`) GROUP BY endpoint_id`, args...)
 	out := make(map[hook.ID]int64, len(rows))
 	for _, r := range rows {
 		out[r.endpoint] = r.count

@@ -96,11 +96,7 @@ func acceptBatchSizes(w *world) {
 			}
 		}
 	}
-	n, err := w.db.CountMatching(w.ctx(), store.DeliveryFilter{Tenant: ten.ID}, 10_000)
-	w.check(err, "CountMatching")
-	if n != total {
-		w.t.Errorf("%d deliveries stored, want %d", n, total)
-	}
+	w.same(w.counted(store.DeliveryFilter{Tenant: ten.ID}, 10_000), total, "deliveries stored")
 }
 
 func acceptStale(w *world) {

@@ -11,6 +11,8 @@ var deliveryTests = []test{
 	{"lists are filtered by every field", deliveryFilter},
 	{"lists are paged", deliveryPages},
 	{"counting stops at its limit", deliveryCount},
+	{"a list looks at no more than it may", deliveryLook},
+	{"pages miss nothing and repeat nothing, however short", deliveryWalks},
 	{"another tenant's delivery is not found", deliveryForeign},
 }
 
@@ -25,12 +27,23 @@ var wishTests = []test{
 
 func (w *world) listed(f store.DeliveryFilter, p store.Page) (out []hook.ID) {
 	w.t.Helper()
-	rows, err := w.db.ListDeliveries(w.ctx(), f, p)
+	rows, _, err := w.db.ListDeliveries(w.ctx(), f, p)
 	w.check(err, "ListDeliveries")
 	for _, r := range rows {
 		out = append(out, r.ID)
 	}
 	return out
+}
+
+// counted counts exactly.
+func (w *world) counted(f store.DeliveryFilter, limit int) int {
+	w.t.Helper()
+	c, err := w.db.CountMatching(w.ctx(), f, store.Page{Limit: limit})
+	w.check(err, "CountMatching")
+	if !c.Exact {
+		w.t.Errorf("CountMatching(%+v) = %+v, want an exact count", f, c)
+	}
+	return c.N
 }
 
 func deliveryFilter(w *world) {
@@ -83,9 +96,7 @@ func deliveryFilter(w *world) {
 		"nothing": {store.DeliveryFilter{Tenant: ten.ID, Event: w.id()}, nil},
 	} {
 		w.same(w.listed(tc.filter, store.Page{Limit: 50, Asc: true}), tc.want, name)
-		n, err := w.db.CountMatching(w.ctx(), tc.filter, 50)
-		w.check(err, "CountMatching")
-		w.same(n, len(tc.want), name+", counted")
+		w.same(w.counted(tc.filter, 50), len(tc.want), name+", counted")
 	}
 }
 
@@ -101,7 +112,7 @@ func deliveryPages(w *world) {
 		w.same(w.listed(f, store.Page{Limit: 2, After: ids[1]}), []hook.ID{ids[0]}, name+": last page")
 		w.same(w.listed(f, store.Page{Limit: 2, After: ids[1], Asc: true}), []hook.ID{ids[2], ids[3]}, name+": oldest first")
 	}
-	rows, err := w.db.ListDeliveries(w.ctx(), store.DeliveryFilter{Tenant: ten.ID}, store.Page{Limit: 1})
+	rows, _, err := w.db.ListDeliveries(w.ctx(), store.DeliveryFilter{Tenant: ten.ID}, store.Page{Limit: 1})
 	w.check(err, "ListDeliveries")
 	w.same(rows[0], store.DeliveryRow{Delivery: w.delivery(ids[4]), Type: "order.paid"}, "row")
 }
@@ -109,9 +120,11 @@ func deliveryPages(w *world) {
 func deliveryCount(w *world) {
 	ten := w.tenant()
 	w.spread(ten, w.endpoint(ten), 0, 0, 0, 0, 0)
-	n, err := w.db.CountMatching(w.ctx(), store.DeliveryFilter{Tenant: ten.ID}, 3)
-	w.check(err, "CountMatching")
-	w.same(n, 3, "counted up to the limit")
+	for limit, want := range map[int]store.Counted{3: {N: 3}, 5: {N: 5, Exact: true}, 6: {N: 5, Exact: true}} {
+		got, err := w.db.CountMatching(w.ctx(), store.DeliveryFilter{Tenant: ten.ID}, store.Page{Limit: limit})
+		w.check(err, "CountMatching")
+		w.same(got, want, "counted up to the limit")
+	}
 }
 
 func deliveryForeign(w *world) {

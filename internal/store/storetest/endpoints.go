@@ -201,7 +201,7 @@ func endpointDelete(w *world) {
 	w.wantErr(err, hook.ErrNotFound, "EndpointByID after the deletion")
 	_, err = w.db.UpdateEndpoint(w.ctx(), e, w.audit(ten.ID, "endpoint.update"))
 	w.wantErr(err, hook.ErrNotFound, "UpdateEndpoint after the deletion")
-	rows, err := w.db.ListDeliveries(w.ctx(), store.DeliveryFilter{Endpoints: []hook.ID{e.ID}}, store.Page{Limit: 2})
+	rows, _, err := w.db.ListDeliveries(w.ctx(), store.DeliveryFilter{Endpoints: []hook.ID{e.ID}}, store.Page{Limit: 2})
 	w.check(err, "ListDeliveries")
 	w.same(rows[0].State, hook.Delivered, "state of the delivered one")
 	w.same(rows[1].State, hook.Cancelled, "state of a cancelled one")

@@ -13,6 +13,7 @@ import (
 var feedTests = []test{
 	{"a fed delivery begins a new run", feedReopens},
 	{"pages follow each other to the end", feedPages},
+	{"a step that has looked enough goes on behind that", feedLooks},
 	{"every field of the filter selects", feedFilter},
 	{"what ends after the replay was created stays out", feedFrozen},
 	{"named deliveries are fed, pending ones skipped", feedByID},
@@ -43,6 +44,30 @@ func (w *world) feed(id hook.ID, limit int) store.Fed {
 	fed, err := w.db.FeedReplay(w.ctx(), store.Feed{Replay: w.job(id), Limit: limit, Now: w.now, PacedAt: w.now})
 	w.check(err, "FeedReplay")
 	return fed
+}
+
+// feedLooks has one delivery of the set behind many that are not.
+func feedLooks(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	w.deadLetters(ten, e, 5)
+	last := w.one(ten)
+	w.written(w.success(last))
+	w.pass(time.Hour)
+	j := w.running(ten, hook.ReplayFilter{States: []hook.DeliveryState{hook.Delivered}})
+	fed, steps := 0, 0
+	for cursor := hook.ID(0); cursor != j.Upto && steps < 10; steps++ {
+		step, err := w.db.FeedReplay(w.ctx(), store.Feed{Replay: w.job(j.ID), Limit: 3, Now: w.now, PacedAt: w.now, Look: 2})
+		w.check(err, "FeedReplay")
+		if step.Cursor <= cursor {
+			w.t.Fatalf("step %d: cursor stays at %d", steps, cursor)
+		}
+		cursor = step.Cursor
+		fed += step.Fed
+	}
+	w.same(steps, 3, "steps over six deliveries, two at a time")
+	w.same(fed, 1, "fed")
+	w.same(w.delivery(last.ID).State, hook.Pending, "state")
 }
 
 func feedReopens(w *world) {
@@ -161,13 +186,7 @@ func feedFilter(w *world) {
 		"nothing": {hook.ReplayFilter{States: onlyDead, Types: []string{"a"}}, nil},
 	} {
 		j := w.newReplay(ten, tc.filter)
-		rows, err := w.db.ListDeliveries(w.ctx(), store.MatchOf(&j), store.Page{Limit: 50, Asc: true})
-		w.check(err, "ListDeliveries")
-		var got []hook.ID
-		for _, r := range rows {
-			got = append(got, r.ID)
-		}
-		w.same(got, tc.want, name)
+		w.same(w.listed(store.MatchOf(&j), store.Page{Limit: 50, Asc: true}), tc.want, name)
 	}
 }
 

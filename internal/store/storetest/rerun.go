@@ -75,9 +75,7 @@ func rerunAccepts(w *world) {
 		w.wantRerunOutcomes(b)
 	}
 	w.wantUsage(ten.ID, 2, 14, "after the same batch three times")
-	n, err := w.db.CountMatching(w.ctx(), store.DeliveryFilter{Tenant: ten.ID}, 100)
-	w.check(err, "CountMatching")
-	w.same(n, 2, "deliveries")
+	w.same(w.counted(store.DeliveryFilter{Tenant: ten.ID}, 100), 2, "deliveries")
 
 	// A delivery that was settled between the runs stays settled.
 	w.written(w.success(b.Accepts[0].Deliveries[0]))

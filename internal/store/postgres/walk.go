@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// walk adds the source of a walk with the conditions that lead into its index.
+// There are no hints, so the text leaves one index to choose: a range of rows
+// (key, id) can be read by the index on the two only, never by the primary key
+// past the rows of others, and a condition of a partial index is written out
+// here and nowhere else.
+func (q *query) walk(w store.Walk, f *store.DeliveryFilter, r store.IDs) {
+	switch w {
+	case store.WalkTenant:
+		q.within("tenant_id", f.Tenant, r)
+	case store.WalkDead:
+		q.within("tenant_id", f.Tenant, r)
+		q.and("d.state = 2")
+	case store.WalkEndpoint:
+		q.within("endpoint_id", f.Endpoints[0], r)
+	case store.WalkEndpointDead:
+		q.within("endpoint_id", f.Endpoints[0], r)
+		q.and("d.state = 2")
+	case store.WalkDue:
+		q.sql += strings.Replace(dueOf, "?", q.arg(f.Endpoints), 1)
+		q.and("d.id >= ? AND d.id < ?", r.From, r.To)
+	case store.WalkEvent:
+		q.sql += "deliveries d WHERE (d.event_id, d.endpoint_id) >= (" + q.arg(f.Event) + ", 0)"
+		q.and("(d.event_id, d.endpoint_id) < (?, 0)", f.Event+1)
+		q.and("d.id + 0 >= ? AND d.id + 0 < ?", r.From, r.To)
+	case store.WalkIDs:
+		q.sql += "deliveries d WHERE d.id = ANY(" + q.arg(f.IDs) + ")"
+		q.and("d.id + 0 >= ? AND d.id + 0 < ?", r.From, r.To)
+	default: // store.WalkAll
+		q.sql += "deliveries d WHERE d.id >= " + q.arg(r.From)
+		q.and("d.id < ?", r.To)
+	}
+}
+
+// dueOf is what is pending for some endpoints, by deliveries_due alone: no
+// other index has its order, and OFFSET 0 keeps the planner from joining in
+// another way.
+const dueOf = `(SELECT DISTINCT id FROM unnest(?::bigint[]) AS id) ep CROSS JOIN LATERAL (
+  SELECT * FROM deliveries p
+  WHERE p.endpoint_id = ep.id AND p.due_at >= '-infinity' AND p.state = 0 ORDER BY p.due_at, p.id OFFSET 0) d
+WHERE true`
+
+// within reads a range of an index on (key, id).
+func (q *query) within(key string, value hook.ID, r store.IDs) {
+	q.sql += "deliveries d WHERE (d." + key + ", d.id) >= (" + q.arg(value) + ", " + q.arg(r.From) + ")"
+	q.and("(d."+key+", d.id) < (?, ?)", value, r.To)
+}
+
+// orderOf is the order of ids in the words of the walk's index. What a short
+// walk finds is sorted: the planner must not take the order of the primary key
+// for a way to find it.
+func orderOf(w store.Walk, asc bool) string {
+	down := ""
+	if !asc {
+		down = " DESC"
+	}
+	switch w {
+	case store.WalkTenant, store.WalkDead:
+		return "\nORDER BY d.tenant_id" + down + ", d.id" + down
+	case store.WalkEndpoint, store.WalkEndpointDead:
+		return "\nORDER BY d.endpoint_id" + down + ", d.id" + down
+	case store.WalkAll:
+		return "\nORDER BY d.id" + down
+	default:
+		return "\nORDER BY d.id + 0" + down
+	}
+}
+
+// matching adds everything but the window, which is a range of ids. It leads
+// into no index: columns of keys are hidden in a sum, and states are parameters
+// that no partial index can be proven to match.
+func (q *query) matching(f *store.DeliveryFilter) {
+	if f.Tenant != 0 {
+		q.and("d.tenant_id + 0 = ?", f.Tenant)
+	}
+	if len(f.Endpoints) > 0 {
+		q.and("d.endpoint_id + 0 = ANY(?)", f.Endpoints)
+	}
+	if f.Event != 0 {
+		q.and("d.event_id + 0 = ?", f.Event)
+	}
+	if len(f.States) > 0 {
+		q.and("d.state = ANY(?::smallint[])", enums(f.States))
+	}
+	if f.Retrying {
+		q.and("d.state = ANY(?::smallint[]) AND d.attempts > 0", enums([]hook.DeliveryState{hook.Pending}))
+	}
+	if len(f.Reasons) > 0 {
+		q.and("d.reason = ANY(?::smallint[])", enums(f.Reasons))
+	}
+	if len(f.IDs) > 0 {
+		q.and("d.id + 0 = ANY(?)", f.IDs)
+	}
+	switch {
+	case f.SettledBy.IsZero():
+	case len(f.States) > 0 && !slices.Contains(f.States, hook.Pending):
+		q.and("d.settled_at <= ?", at(f.SettledBy))
+	default:
+		q.and("(d.state = 0 OR d.settled_at <= ?)", at(f.SettledBy))
+	}
+	if filtersTypes(f.Types) {
+		condition, exact, below := typed(f.Types)
+		q.and("(SELECT "+condition+" FROM events e WHERE e.id = d.event_id)", exact, below)
+	}
+}
+
+// enums are enum members as a parameter.
+func enums[E ~uint8](members []E) []int16 {
+	out := make([]int16, len(members))
+	for i, m := range members {
+		out[i] = int16(m)
+	}
+	return out
+}
+
+// typeOf is the type of a delivery's event, found in one partition. As a
+// subquery it is looked up for each delivery that a walk comes to: a join could
+// be turned around, and begin with all events.
+const typeOf = `coalesce((SELECT e.type FROM events e WHERE e.id = d.event_id), '')`
+
+// walkQuery reads up to p.Limit of what matches of a range of a walk. Where not
+// all of it does, the walk is a query of its own with a limit: conditions that
+// seem to leave little would otherwise lead the planner to gather it by any
+// index, and sort it.
+func walkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *query {
+	q := &query{sql: "SELECT " + columns + " FROM "}
+	switch {
+	case f.Covers(w):
+		q.walk(w, f, r)
+	case w.Short():
+		q.walk(w, f, r)
+		q.matching(f)
+	default:
+		q.sql += "(SELECT d.* FROM "
+		q.walk(w, f, r)
+		q.sql += orderOf(w, p.Asc) + "\nLIMIT " + q.arg(f.Look(p)) + ") d WHERE true"
+		q.matching(f)
+	}
+	q.sql += orderOf(w, p.Asc) + "\nLIMIT " + q.arg(p.Limit)
+	return q
+}
+
+// stopQuery steps over the first n of a walk.
+func stopQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *query {
+	q := &query{sql: "SELECT d.id FROM "}
+	q.walk(w, f, r)
+	q.sql += orderOf(w, asc) + "\nLIMIT 1 OFFSET " + q.arg(n)
+	return q
+}
+
+// looker looks at a walk.
+func looker[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, w store.Walk, p store.Page,
+	columns, doing string, scan func(pgx.Row) (R, error),
+) *store.Looker[R] {
+	return &store.Looker[R]{
+		Stop: func(r store.IDs, n int) (id hook.ID, err error) {
+			q := stopQuery(w, f, r, p.Asc, n)
+			if err = d.pool.QueryRow(ctx, q.sql, q.args...).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
+				return 0, nil
+			}
+			return id, err
+		},
+		Read: func(r store.IDs) ([]R, error) {
+			return collect(ctx, d.pool, walkQuery(w, f, r, p, columns), doing, scan)
+		},
+		Count: func(r store.IDs, limit int) (n int, err error) {
+			q := walkQuery(w, f, r, store.Page{Limit: limit, Asc: p.Asc, Look: p.Look}, "")
+			err = d.pool.QueryRow(ctx, "SELECT count(*) FROM ("+q.sql+") matching", q.args...).Scan(&n)
+			return n, err
+		},
+	}
+}
+
+// find reads a page of deliveries.
+func find[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, p store.Page,
+	columns, doing string, scan func(pgx.Row) (R, error), id func(R) hook.ID,
+) ([]R, hook.ID, error) {
+	p.Limit = max(p.Limit, 1)
+	w, err := d.chooseWalk(ctx, f, p)
+	if err != nil {
+		return nil, 0, failed(doing, err)
+	}
+	rows, next, err := looker(ctx, d, f, w, p, columns, doing, scan).Find(f, w, p, id)
+	if err != nil {
+		return nil, 0, failed(doing, err)
+	}
+	return rows, next, nil
+}
+
+const (
+	endpointsOfTenant = `SELECT id FROM endpoints WHERE tenant_id = $1 LIMIT $2`
+
+	countDue = `
+SELECT count(*) FROM (SELECT FROM (SELECT DISTINCT id FROM unnest($1::bigint[]) AS id) ep CROSS JOIN LATERAL (
+  SELECT FROM deliveries p
+  WHERE p.endpoint_id = ep.id AND p.due_at >= '-infinity' AND p.state = 0 ORDER BY p.due_at, p.id LIMIT $2) d LIMIT $2) due`
+)
+
+// chooseWalk returns the walk of a filter. What is pending is counted first
+// where that may spare a long one; then f names all endpoints of the tenant.
+func (d *DB) chooseWalk(ctx context.Context, f *store.DeliveryFilter, p store.Page) (store.Walk, error) {
+	if !f.AsksDue() {
+		return f.Walk(), nil
+	}
+	endpoints := f.Endpoints
+	if len(endpoints) == 0 {
+		var err error
+		endpoints, err = collect(ctx, d.pool, &query{endpointsOfTenant, []any{f.Tenant, store.MaxDueEndpoints + 1}}, "read endpoints",
+			func(row pgx.Row) (id hook.ID, err error) {
+				err = row.Scan(&id)
+				return id, err
+			})
+		if err != nil || len(endpoints) > store.MaxDueEndpoints {
+			return f.Walk(), err
+		}
+	}
+	var n int
+	if err := d.pool.QueryRow(ctx, countDue, endpoints, f.Look(p)+1).Scan(&n); err != nil {
+		return 0, err
+	}
+	if n > f.Look(p) {
+		return f.Walk(), nil
+	}
+	f.Endpoints = endpoints
+	return store.WalkDue, nil
+}

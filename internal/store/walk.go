@@ -1,0 +1,199 @@
+package store
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// MaxLook is how many deliveries a list or a count looks at unless Page.Look
+// says otherwise, half as many when it also looks at their events. Where the filter leaves out nearly everything that an index
+// holds, this is what keeps an answer short: a page ends here, with what was
+// found, and the next one goes on behind it.
+const MaxLook = 10_000
+
+// Walk is a way through the deliveries by one index, in the order of ids or
+// over few of them. Both stores have the same ones.
+type Walk uint8
+
+const (
+	// WalkAll goes through all tenants by the primary key.
+	WalkAll Walk = iota
+	// WalkTenant goes through those of a tenant by deliveries_tenant.
+	WalkTenant
+	// WalkDead goes through its dead letters by deliveries_dead_tenant.
+	WalkDead
+	// WalkEndpoint goes through those of an endpoint by deliveries_log.
+	WalkEndpoint
+	// WalkEndpointDead goes through its dead letters by deliveries_dead.
+	WalkEndpointDead
+	// WalkDue sorts all that is pending for some endpoints, found by
+	// deliveries_due. It is for those that have little: see AsksDue.
+	WalkDue
+	// WalkEvent sorts the deliveries of an event, found by deliveries_event.
+	WalkEvent
+	// WalkIDs takes deliveries that are named.
+	WalkIDs
+)
+
+// MaxDueEndpoints is for how many endpoints WalkDue is tried: each costs a look
+// into the index.
+const MaxDueEndpoints = 1000
+
+// AsksDue tells whether WalkDue answers the filter for its endpoints, or for
+// all of its tenant, if no more is pending for them than a list may look at.
+// Without it, the few that wait would have to be searched among all that has
+// ended.
+func (f *DeliveryFilter) AsksDue() bool {
+	return f.Event == 0 && len(f.IDs) == 0 && f.onlyPending() && (f.Tenant != 0 || len(f.Endpoints) > 0) && len(f.Endpoints) <= MaxDueEndpoints
+}
+
+// Walk returns where to look, when WalkDue does not do.
+func (f *DeliveryFilter) Walk() Walk {
+	switch {
+	case len(f.IDs) > 0:
+		return WalkIDs
+	case f.Event != 0:
+		return WalkEvent
+	case len(f.Endpoints) == 1 && f.onlyDead():
+		return WalkEndpointDead
+	case len(f.Endpoints) == 1:
+		return WalkEndpoint
+	case f.Tenant == 0:
+		return WalkAll
+	case f.onlyDead():
+		return WalkDead
+	default:
+		return WalkTenant
+	}
+}
+
+func (f *DeliveryFilter) onlyDead() bool { return len(f.States) == 1 && f.States[0] == hook.Dead }
+
+func (f *DeliveryFilter) onlyPending() bool {
+	return f.Retrying || len(f.States) == 1 && f.States[0] == hook.Pending
+}
+
+// Short tells that a walk is over after few deliveries by itself.
+func (w Walk) Short() bool { return w == WalkIDs || w == WalkEvent || w == WalkDue }
+
+// Covers tells that everything on the walk matches: there is nothing to look
+// past, and nothing to check.
+func (f *DeliveryFilter) Covers(w Walk) bool {
+	if w.Short() || f.Retrying || len(f.Reasons) > 0 || len(f.Types) > 0 {
+		return false
+	}
+	switch w {
+	case WalkDead:
+		return len(f.Endpoints) == 0 && f.SettledBy.IsZero()
+	case WalkTenant, WalkAll:
+		return len(f.Endpoints) == 0 && len(f.States) == 0 && f.SettledBy.IsZero()
+	case WalkEndpointDead:
+		return f.Tenant == 0 && f.SettledBy.IsZero()
+	default: // WalkEndpoint: the endpoint may be another tenant's
+		return f.Tenant == 0 && len(f.States) == 0 && f.SettledBy.IsZero()
+	}
+}
+
+// IDs is a range of ids: From is in it, To is not.
+type IDs struct{ From, To hook.ID }
+
+// Range returns the ids that may be on a page: a window of time is one of ids.
+func (f *DeliveryFilter) Range(p Page) IDs {
+	r := IDs{From: 0, To: math.MaxInt64}
+	if !f.Since.IsZero() {
+		r.From = hook.IDFloor(f.Since)
+	}
+	if !f.Until.IsZero() {
+		r.To = hook.IDFloor(f.Until)
+	}
+	switch {
+	case p.After == 0:
+	case p.Asc:
+		r.From = max(r.From, p.After+1)
+	default:
+		r.To = min(r.To, p.After)
+	}
+	return r
+}
+
+// before cuts the range off at stop, the first id in the order of the page that
+// must not be looked at, and returns the After of a page that begins there.
+func (r *IDs) before(stop hook.ID, p Page) (after hook.ID) {
+	if p.Asc {
+		r.To = stop
+		return stop - 1
+	}
+	r.From = stop + 1
+	return stop + 1
+}
+
+// Looker is what a dialect does for lists and counts: it looks at a walk.
+type Looker[R any] struct {
+	// Stop returns the id behind the first n of a range, 0 when there is none.
+	Stop func(r IDs, n int) (hook.ID, error)
+	// Read returns the first p.Limit of a range that match.
+	Read func(r IDs) ([]R, error)
+	// Count counts up to limit that match.
+	Count func(r IDs, limit int) (int, error)
+}
+
+// bound returns what to look at for a page, and the After of what is behind
+// that, 0 when there is nothing.
+func (l *Looker[R]) bound(f *DeliveryFilter, w Walk, p Page) (r IDs, after hook.ID, err error) {
+	r = f.Range(p)
+	if w.Short() || f.Covers(w) {
+		return r, 0, nil
+	}
+	stop, err := l.Stop(r, f.Look(p))
+	if err != nil || stop == 0 {
+		return r, 0, err
+	}
+	after = r.before(stop, p)
+	return r, after, nil
+}
+
+// Find reads a page. next is the After of the page behind it, 0 at the end; a
+// page that is short has one when it ended because it had looked enough.
+func (l *Looker[R]) Find(f *DeliveryFilter, w Walk, p Page, id func(R) hook.ID) (rows []R, next hook.ID, err error) {
+	r, next, err := l.bound(f, w, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	if rows, err = l.Read(r); err != nil {
+		return nil, 0, err
+	}
+	if len(rows) >= p.Limit {
+		next = id(rows[len(rows)-1])
+	}
+	return rows, next, nil
+}
+
+// Counted is how many deliveries were counted.
+type Counted struct {
+	N     int
+	Exact bool // false: there may be more
+}
+
+// Counted counts up to p.Limit in what a page would look at.
+func (l *Looker[R]) Counted(f *DeliveryFilter, w Walk, p Page) (Counted, error) {
+	r, behind, err := l.bound(f, w, p)
+	if err != nil {
+		return Counted{}, err
+	}
+	n, err := l.Count(r, p.Limit+1)
+	if err != nil {
+		return Counted{}, err
+	}
+	return Counted{N: min(n, p.Limit), Exact: behind == 0 && n <= p.Limit}, nil
+}
+
+// Look is how many deliveries a page may look at. A type is looked up in the
+// event, which costs more than the delivery itself.
+func (f *DeliveryFilter) Look(p Page) int {
+	if len(f.Types) > 0 {
+		return cmp.Or(p.Look, MaxLook/2)
+	}
+	return cmp.Or(p.Look, MaxLook)
+}
