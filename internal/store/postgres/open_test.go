@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
@@ -105,5 +106,24 @@ func TestSettingsAreClaimedOnce(t *testing.T) {
 		if err != nil || got != "first" {
 			t.Errorf("ClaimSetting = %q, %v; want the value that came first", got, err)
 		}
+	}
+}
+
+// TestPayloadsAreStoredCheaply: no partition compresses payloads as Postgres
+// does by default, neither one that was there before nor one that is made now.
+func TestPayloadsAreStoredCheaply(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db := open(t, dsn)
+	if err := db.Prepare(t.Context(), time.Now().AddDate(0, 2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	var tables, slow int
+	err := connect(t, dsn).QueryRow(t.Context(), `
+SELECT count(*), count(*) FILTER (WHERE attcompression <> 'l' AND attstorage <> 'e')
+FROM pg_attribute WHERE attname = 'payload' AND attrelid IN (SELECT oid FROM pg_class WHERE relkind IN ('r', 'p') AND relname LIKE 'events%')`).
+		Scan(&tables, &slow)
+	if err != nil || tables < 20 || slow > 0 {
+		t.Errorf("%d of %d tables compress payloads by default, error %v; want none of at least 20", slow, tables, err)
 	}
 }
