@@ -62,6 +62,7 @@ type Config struct {
 
 	MaxInFlight   int           // attempts that are not settled, all lanes; 1024
 	Window        int           // deliveries in memory per lane; 512
+	Crowd         int           // lanes in memory per loop, past which idle ones leave soon; 8192
 	PayloadMemory int64         // payload bytes in memory, all lanes; 64 MiB
 	DrainTimeout  time.Duration // how long attempts may end by themselves; 35s
 	LeaseTTL      time.Duration // 15s
@@ -104,6 +105,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 1024)
 	cfg.Window = cmp.Or(cfg.Window, 512)
+	cfg.Crowd = cmp.Or(cfg.Crowd, 8192)
 	cfg.PayloadMemory = cmp.Or(cfg.PayloadMemory, 64<<20)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 35*time.Second)
 	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, 15*time.Second)

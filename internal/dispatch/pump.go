@@ -95,7 +95,7 @@ func (l *loop) nextLook(now time.Time, r *resident) time.Time {
 	if holds && !r.expiring {
 		at = earliest(at, r.expireAt)
 	}
-	return earliest(at, r.evictAt())
+	return earliest(at, l.evictAt(r))
 }
 
 func earliest(a, b time.Time) time.Time {
@@ -181,11 +181,15 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 
 // evictAt is when the lane may leave memory if nothing happens; zero while it
 // has work or is not plainly closed.
-func (r *resident) evictAt() time.Time {
-	if r.idleSince.IsZero() {
+func (l *loop) evictAt(r *resident) time.Time {
+	switch {
+	case r.idleSince.IsZero():
 		return time.Time{}
+	case len(l.residents) > l.d.cfg.Crowd:
+		return r.idleSince.Add(crowdedEviction)
+	default:
+		return r.idleSince.Add(idleEviction)
 	}
-	return r.idleSince.Add(idleEviction)
 }
 
 // evict lets go of a lane that has been without work for long. It reports
@@ -198,7 +202,7 @@ func (l *loop) evict(now time.Time, r *resident) bool {
 		r.idleSince = time.Time{}
 	case r.idleSince.IsZero():
 		r.idleSince = now
-	case !now.Before(r.evictAt()):
+	case !now.Before(l.evictAt(r)):
 		if !r.savedAt.IsZero() && r.lane.Checkpoint().Moved(r.saved) {
 			l.d.cfg.Settler.Settle(nil, l.checkpoint(r))
 		}

@@ -75,8 +75,13 @@ type item struct {
 	doubtful bool
 }
 
-// idleEviction is how long a lane without work stays in memory.
-const idleEviction = 5 * time.Minute
+const (
+	// idleEviction is how long a lane without work stays in memory.
+	idleEviction = 5 * time.Minute
+	// crowdedEviction is that time in a loop with more lanes than Crowd: very
+	// many endpoints with an event now and then must not take all memory.
+	crowdedEviction = 5 * time.Second
+)
 
 // freshKept bounds what a lane that is blocked keeps in memory: enough to
 // choose a probe from. The rest of its backlog stays on disk.

@@ -20,6 +20,15 @@ type catalog struct {
 
 	mu    sync.RWMutex
 	views map[hook.ID]*view
+	reads map[hook.ID]*reading // under way
+}
+
+// reading is a view on its way from the store. Everybody who needs it waits for
+// the same one: when a tenant is cold, its publishers come together.
+type reading struct {
+	done chan struct{} // closed when view or err is there
+	view *view
+	err  error
 }
 
 // maxViews bounds the tenants in memory; past it the cache starts anew.
@@ -40,7 +49,7 @@ type target struct {
 }
 
 func newCatalog(cfg Config) *catalog {
-	return &catalog{store: cfg.Store, server: cfg.ServerPolicy, timeout: cfg.ReadTimeout, views: make(map[hook.ID]*view)}
+	return &catalog{store: cfg.Store, server: cfg.ServerPolicy, timeout: cfg.ReadTimeout, views: make(map[hook.ID]*view), reads: make(map[hook.ID]*reading)}
 }
 
 // of returns the tenant's view, reading it when it is not in memory.
@@ -51,26 +60,57 @@ func (c *catalog) of(ctx context.Context, tenant hook.ID) (*view, error) {
 	if v != nil {
 		return v, nil
 	}
-	v, err := c.read(ctx, tenant)
-	if err != nil {
-		return nil, err
+	r, mine := c.join(tenant)
+	if mine {
+		r.view, r.err = c.read(ctx, tenant)
+		c.keep(tenant, r)
+		close(r.done)
 	}
+	select {
+	case <-r.done:
+		return r.view, r.err
+	case <-ctx.Done():
+		return nil, orUnavailable(context.Cause(ctx))
+	}
+}
+
+// join returns the read of a tenant that is under way, or begins one, which is
+// the caller's to do.
+func (c *catalog) join(tenant hook.ID) (r *reading, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if r = c.reads[tenant]; r != nil {
+		return r, false
+	}
+	r = &reading{done: make(chan struct{})}
+	c.reads[tenant] = r
+	return r, true
+}
+
+// keep ends a read and caches what it brought.
+func (c *catalog) keep(tenant hook.ID, r *reading) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reads[tenant] == r {
+		delete(c.reads, tenant)
+	}
+	if r.err != nil {
+		return
+	}
 	if len(c.views) >= maxViews {
 		clear(c.views)
 	}
-	// Two readers may come here in either order; keep the newer view.
-	if have := c.views[tenant]; have == nil || have.rev < v.rev {
-		c.views[tenant] = v
+	// Two reads may end in either order; keep the newer view.
+	if have := c.views[tenant]; have == nil || have.rev < r.view.rev {
+		c.views[tenant] = r.view
 	}
-	return v, nil
 }
 
 func (c *catalog) forget(tenant hook.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.views, tenant)
+	delete(c.reads, tenant) // it may have begun before what is to be seen
 }
 
 // readTries bounds how often a tenant is read again that changes meanwhile.
@@ -78,8 +118,9 @@ const readTries = 5
 
 // read reads tenant and endpoints as they were at one moment: limits and policy
 // of an older tenant would otherwise stay under the number of a newer revision.
+// It goes on when the publisher who began it leaves: others wait for it.
 func (c *catalog) read(ctx context.Context, tenant hook.ID) (*view, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 	defer cancel()
 	for range readTries {
 		t, err := c.store.TenantByID(ctx, tenant)

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -229,4 +230,60 @@ func TestViewIsOfOneMoment(t *testing.T) {
 	if ok != 2 {
 		t.Errorf("%d events accepted, want the 2 that the new limit allows", ok)
 	}
+}
+
+// counted counts how often endpoints are read, and takes its time over it.
+type counted struct {
+	ingest.Store
+	reads atomic.Int64
+}
+
+func (s *counted) EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error) {
+	s.reads.Add(1)
+	endpoints, rev, err := s.Store.EndpointsOf(ctx, tenant)
+	time.Sleep(100 * time.Millisecond)
+	return endpoints, rev, err
+}
+
+// TestColdTenantIsReadOnce: many publishers of a tenant that is not in memory
+// come together and share one read, even when the first of them leaves. A change
+// meanwhile is seen by whoever comes after it.
+func TestColdTenantIsReadOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &counted{}
+		r, stop := newRig(t, func(c *ingest.Config) { s.Store, c.Store = c.Store, s })
+		defer stop()
+		r.endpoint("", "*")
+		r.in.Forget(r.tenant.ID)
+		s.reads.Store(0)
+		leaving, leave := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = r.in.Accept(leaving, r.tenant.ID, &hook.Submission{Type: "x", Payload: []byte("{}")}) })
+		synctest.Wait()
+		for range 50 {
+			wg.Go(func() {
+				if _, err := r.accept(hook.Submission{}); err != nil {
+					t.Errorf("accept: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		leave()
+		wg.Wait()
+		if n := s.reads.Load(); n != 1 {
+			t.Errorf("%d reads for 51 publishers, want 1", n)
+		}
+
+		r.in.Forget(r.tenant.ID)
+		wg.Go(func() { _, _ = r.accept(hook.Submission{}) })
+		synctest.Wait()
+		r.endpoint("", "*")
+		r.in.Forget(r.tenant.ID)
+		receipt, err := r.accept(hook.Submission{})
+		if err != nil || receipt.Deliveries != 2 {
+			t.Errorf("accept after a change = %+v, %v; want 2 deliveries", receipt, err)
+		}
+		wg.Wait()
+	})
 }
