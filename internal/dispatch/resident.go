@@ -80,7 +80,7 @@ const (
 	idleEviction = 5 * time.Minute
 	// crowdedEviction is that time in a loop with more lanes than Crowd: very
 	// many endpoints with an event now and then must not take all memory.
-	crowdedEviction = 5 * time.Second
+	crowdedEviction = 2 * time.Second
 )
 
 // freshKept bounds what a lane that is blocked keeps in memory: enough to
