@@ -52,8 +52,7 @@ func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time
 }
 
 // readDue is readAhead and then nextDue for each of several endpoints, without
-// the deliveries that are known. Those are hashed once: most of what is pending
-// for a busy lane is known to it.
+// the deliveries that are known. Those are hashed once: a busy lane knows many.
 const readDue = `
 SELECT ` + deliveryFields + ` FROM unnest($1::bigint[]) AS wanted(id)
 CROSS JOIN LATERAL (

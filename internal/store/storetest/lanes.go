@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -159,6 +160,10 @@ func eventOfTenant(w *world) {
 	w.wantErr(err, hook.ErrNotFound, "Event of another tenant")
 	_, err = w.db.Event(w.ctx(), ten.ID, w.id())
 	w.wantErr(err, hook.ErrNotFound, "Event that is not there")
+	for _, id := range []hook.ID{1, math.MaxInt64} { // of days that the store has never seen
+		_, err = w.db.Event(w.ctx(), 0, id)
+		w.wantErr(err, hook.ErrNotFound, "Event of another age")
+	}
 	got, err := w.db.Event(w.ctx(), 0, a.Event.ID)
 	w.check(err, "Event of any tenant")
 	w.same(got, a.Event, "event")
@@ -167,10 +172,10 @@ func eventOfTenant(w *world) {
 func eventsTogether(w *world) {
 	one, two := w.tenant(), w.tenant()
 	a, b := w.stored(one), w.stored(two)
-	got, err := w.db.Events(w.ctx(), []hook.ID{b.Event.ID, w.id(), a.Event.ID})
+	got, err := w.db.Events(w.ctx(), []hook.ID{b.Event.ID, w.id(), a.Event.ID, 1})
 	w.check(err, "Events")
 	slices.SortFunc(got, func(x, y hook.Event) int { return cmp.Compare(x.ID, y.ID) })
-	w.same(got, []hook.Event{a.Event, b.Event}, "events of two tenants and one that is not there")
+	w.same(got, []hook.Event{a.Event, b.Event}, "events of two tenants and two that are not there")
 	got, err = w.db.Events(w.ctx(), nil)
 	w.check(err, "Events of nothing")
 	w.same(got, []hook.Event{}, "no events")
