@@ -74,12 +74,12 @@ type deliveryAction struct {
 
 type countView struct {
 	Count int  `json:"count"`
-	Exact bool `json:"exact" doc:"false: there are at least that many. Counting stops at 10,000, or when so many were looked at (5,000 with a type)."`
+	Exact bool `json:"exact" doc:"false: there are at least that many. Counting stops at 100,000, and when 10,000 had to be looked at (5,000 with a type)."`
 }
 
 // maxCount is where counting stops: whoever counts wants to know how bad it is,
 // and that within the time of a glance.
-const maxCount = 10_000
+const maxCount = 100_000
 
 const (
 	deliveriesPath = tenantPath + "/deliveries"

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
@@ -47,6 +48,22 @@ const MaxDueEndpoints = 1000
 // ended.
 func (f *DeliveryFilter) AsksDue() bool {
 	return f.Event == 0 && len(f.IDs) == 0 && f.onlyPending() && (f.Tenant != 0 || len(f.Endpoints) > 0) && len(f.Endpoints) <= MaxDueEndpoints
+}
+
+// CountsDue tells that all of a tenant that is pending matches, be it for some
+// of its endpoints only: then deliveries_due alone tells how many there are, and
+// a count need not look at them.
+func (f *DeliveryFilter) CountsDue() bool {
+	return f.AsksDue() && f.Tenant != 0 && !f.Retrying && len(f.Reasons) == 0 && len(f.Types) == 0 &&
+		f.SettledBy.IsZero() && f.Since.IsZero() && f.Until.IsZero()
+}
+
+// Among returns those of a tenant's endpoints that the filter is about.
+func (f *DeliveryFilter) Among(endpoints []hook.ID) []hook.ID {
+	if len(f.Endpoints) == 0 {
+		return endpoints
+	}
+	return slices.DeleteFunc(endpoints, func(id hook.ID) bool { return !slices.Contains(f.Endpoints, id) })
 }
 
 // Walk returns where to look, when WalkDue does not do.
@@ -176,6 +193,9 @@ type Counted struct {
 	Exact bool // false: there may be more
 }
 
+// Upto is the outcome of a count that stopped behind limit.
+func Upto(n, limit int) Counted { return Counted{N: min(n, limit), Exact: n <= limit} }
+
 // Counted counts up to p.Limit in what a page would look at.
 func (l *Looker[R]) Counted(f *DeliveryFilter, w Walk, p Page) (Counted, error) {
 	r, behind, err := l.bound(f, w, p)
@@ -186,7 +206,9 @@ func (l *Looker[R]) Counted(f *DeliveryFilter, w Walk, p Page) (Counted, error) 
 	if err != nil {
 		return Counted{}, err
 	}
-	return Counted{N: min(n, p.Limit), Exact: behind == 0 && n <= p.Limit}, nil
+	c := Upto(n, p.Limit)
+	c.Exact = c.Exact && behind == 0
+	return c, nil
 }
 
 // Look is how many deliveries a page may look at. A type is looked up in the

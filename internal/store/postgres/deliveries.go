@@ -79,15 +79,29 @@ func (d *DB) ListDeliveries(ctx context.Context, f store.DeliveryFilter, p store
 
 // CountMatching counts the deliveries that match.
 func (d *DB) CountMatching(ctx context.Context, f store.DeliveryFilter, p store.Page) (store.Counted, error) {
-	w, err := d.chooseWalk(ctx, &f, p)
-	if err != nil {
-		return store.Counted{}, failed("count deliveries", err)
-	}
-	n, err := looker(ctx, d, &f, w, p, "", "", scanDeliveryRow).Counted(&f, w, p)
+	n, err := d.countMatching(ctx, &f, p)
 	if err != nil {
 		return store.Counted{}, failed("count deliveries", err)
 	}
 	return n, nil
+}
+
+func (d *DB) countMatching(ctx context.Context, f *store.DeliveryFilter, p store.Page) (store.Counted, error) {
+	if f.CountsDue() {
+		endpoints, all, err := d.endpointsOf(ctx, f)
+		if err != nil {
+			return store.Counted{}, err
+		}
+		if all {
+			n, err := d.countDue(ctx, endpoints, p.Limit+1)
+			return store.Upto(n, p.Limit), err
+		}
+	}
+	w, err := d.chooseWalk(ctx, f, p)
+	if err != nil {
+		return store.Counted{}, err
+	}
+	return looker(ctx, d, f, w, p, "", "", scanDeliveryRow).Counted(f, w, p)
 }
 
 const attemptsOf = `

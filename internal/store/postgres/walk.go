@@ -209,6 +209,22 @@ SELECT count(*) FROM (SELECT FROM (SELECT DISTINCT id FROM unnest($1::bigint[]) 
   WHERE p.endpoint_id = ep.id AND p.due_at >= '-infinity' AND p.state = 0 ORDER BY p.due_at, p.id LIMIT $2) d LIMIT $2) due`
 )
 
+// countDue counts up to limit deliveries that are pending for some endpoints.
+func (d *DB) countDue(ctx context.Context, endpoints []hook.ID, limit int) (n int, err error) {
+	err = d.pool.QueryRow(ctx, countDue, endpoints, limit).Scan(&n)
+	return n, err
+}
+
+// endpointsOf returns the endpoints of the filter that are the tenant's, or all
+// of the tenant; false when it has too many to ask for each.
+func (d *DB) endpointsOf(ctx context.Context, f *store.DeliveryFilter) ([]hook.ID, bool, error) {
+	endpoints, err := collect(ctx, d.pool, &query{endpointsOfTenant, []any{f.Tenant, store.MaxDueEndpoints + 1}}, "read endpoints", scanID)
+	if err != nil || len(endpoints) > store.MaxDueEndpoints {
+		return nil, false, err
+	}
+	return f.Among(endpoints), true, nil
+}
+
 // chooseWalk returns the walk of a filter. What is pending is counted first
 // where that may spare a long one; then f names all endpoints of the tenant.
 func (d *DB) chooseWalk(ctx context.Context, f *store.DeliveryFilter, p store.Page) (store.Walk, error) {
@@ -217,22 +233,15 @@ func (d *DB) chooseWalk(ctx context.Context, f *store.DeliveryFilter, p store.Pa
 	}
 	endpoints := f.Endpoints
 	if len(endpoints) == 0 {
+		var all bool
 		var err error
-		endpoints, err = collect(ctx, d.pool, &query{endpointsOfTenant, []any{f.Tenant, store.MaxDueEndpoints + 1}}, "read endpoints",
-			func(row pgx.Row) (id hook.ID, err error) {
-				err = row.Scan(&id)
-				return id, err
-			})
-		if err != nil || len(endpoints) > store.MaxDueEndpoints {
+		if endpoints, all, err = d.endpointsOf(ctx, f); err != nil || !all {
 			return f.Walk(), err
 		}
 	}
-	var n int
-	if err := d.pool.QueryRow(ctx, countDue, endpoints, f.Look(p)+1).Scan(&n); err != nil {
-		return 0, err
-	}
-	if n > f.Look(p) {
-		return f.Walk(), nil
+	n, err := d.countDue(ctx, endpoints, f.Look(p)+1)
+	if err != nil || n > f.Look(p) {
+		return f.Walk(), err
 	}
 	f.Endpoints = endpoints
 	return store.WalkDue, nil

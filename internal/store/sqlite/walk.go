@@ -145,6 +145,16 @@ func find[R any](ctx context.Context, db *DB, df *store.DeliveryFilter, p store.
 }
 
 func (db *DB) countMatching(ctx context.Context, df *store.DeliveryFilter, p store.Page) (store.Counted, error) {
+	if df.CountsDue() {
+		endpoints, all, err := db.endpointsOf(ctx, df)
+		if err != nil {
+			return store.Counted{}, err
+		}
+		if all {
+			n, err := db.countDue(ctx, endpoints, p.Limit+1)
+			return store.Upto(n, p.Limit), err
+		}
+	}
 	w, err := db.chooseWalk(ctx, df, p)
 	if err != nil {
 		return store.Counted{}, err
@@ -160,6 +170,25 @@ SELECT count(*) FROM (
   SELECT 1 FROM deliveries INDEXED BY deliveries_due WHERE endpoint_id IN (SELECT value FROM json_each(?1)) AND state = 0 LIMIT ?2)`
 )
 
+// countDue counts up to limit deliveries that are pending for some endpoints.
+func (db *DB) countDue(ctx context.Context, endpoints []hook.ID, limit int) (n int, err error) {
+	err = db.row(ctx, countDue, idList(endpoints), limit).Scan(&n)
+	return n, err
+}
+
+// endpointsOf returns the endpoints of the filter that are the tenant's, or all
+// of the tenant; false when it has too many to ask for each.
+func (db *DB) endpointsOf(ctx context.Context, df *store.DeliveryFilter) ([]hook.ID, bool, error) {
+	if err := db.usable(); err != nil {
+		return nil, false, err
+	}
+	endpoints, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) }, endpointsOfTenant, df.Tenant, store.MaxDueEndpoints+1)
+	if err != nil || len(endpoints) > store.MaxDueEndpoints {
+		return nil, false, err
+	}
+	return df.Among(endpoints), true, nil
+}
+
 // chooseWalk returns the walk of a filter. What is pending is counted first
 // where that may spare a long one; then df names all endpoints of the tenant.
 func (db *DB) chooseWalk(ctx context.Context, df *store.DeliveryFilter, p store.Page) (store.Walk, error) {
@@ -171,18 +200,15 @@ func (db *DB) chooseWalk(ctx context.Context, df *store.DeliveryFilter, p store.
 	}
 	endpoints := df.Endpoints
 	if len(endpoints) == 0 {
+		var all bool
 		var err error
-		endpoints, err = list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) }, endpointsOfTenant, df.Tenant, store.MaxDueEndpoints+1)
-		if err != nil || len(endpoints) > store.MaxDueEndpoints {
+		if endpoints, all, err = db.endpointsOf(ctx, df); err != nil || !all {
 			return df.Walk(), err
 		}
 	}
-	var n int
-	if err := db.row(ctx, countDue, idList(endpoints), df.Look(p)+1).Scan(&n); err != nil {
-		return 0, err
-	}
-	if n > df.Look(p) {
-		return df.Walk(), nil
+	n, err := db.countDue(ctx, endpoints, df.Look(p)+1)
+	if err != nil || n > df.Look(p) {
+		return df.Walk(), err
 	}
 	df.Endpoints = endpoints
 	return store.WalkDue, nil

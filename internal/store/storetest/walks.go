@@ -65,6 +65,24 @@ func deliveryLook(w *world) {
 			w.t.Errorf("%s: next = %d on the only page", name, next)
 		}
 	}
+
+	// What is pending is counted without looking at it, and never for others.
+	for name, tc := range map[string]struct {
+		tenant    hook.ID
+		endpoints []hook.ID
+		limit     int
+		want      store.Counted
+	}{
+		"of a tenant":                   {ten.ID, nil, 6, store.Counted{N: 6, Exact: true}},
+		"more than are counted":         {ten.ID, nil, 5, store.Counted{N: 5}},
+		"for an endpoint":               {ten.ID, []hook.ID{busy.ID}, 9, store.Counted{N: 5, Exact: true}},
+		"for another tenant's endpoint": {ten.ID, []hook.ID{target.ID}, 9, store.Counted{Exact: true}},
+	} {
+		f := store.DeliveryFilter{Tenant: tc.tenant, Endpoints: tc.endpoints, States: pending}
+		counted, err := w.db.CountMatching(w.ctx(), f, store.Page{Limit: tc.limit, Look: 1})
+		w.check(err, "CountMatching")
+		w.same(counted, tc.want, "pending "+name)
+	}
 }
 
 func idsOf(rows []store.DeliveryRow) (out []hook.ID) {
