@@ -12,16 +12,20 @@ import (
 func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
 	return db.exclusive(ctx, "commit batch", func(ctx context.Context) error {
 		f := &db.write.fast
+		var c commit
 		err := f.transaction(ctx, db.write.conn, func() error {
-			c := commit{
+			c = commit{
 				fastPath: f, batch: b, shards: &db.shards,
 				revs: make(map[hook.ID]int64, 4), usage: make(map[hook.ID]store.Usage, 4),
+				unwritten: db.unwritten, since: db.since, written: make(map[hook.ID]struct{}, len(b.Settles)),
+				addedIDs: make(map[hook.ID]bool, len(b.Accepts)),
 			}
 			return c.run()
 		})
 		if err != nil {
 			return err
 		}
+		c.committed(db)
 		return db.checkpointAt(ctx, checkpointLate)
 	})
 }
@@ -36,10 +40,18 @@ type commit struct {
 	// replays is what the settles mean to replays; nil when to none.
 	replays map[hook.ID]store.ReplayTally
 	row     [6]driver.Value // of lookups
+
+	// What the commit makes of the deliveries without a row.
+	unwritten *store.Unwritten
+	since     hook.ID
+	added     []store.Target
+	addedIDs  map[hook.ID]bool
+	written   map[hook.ID]struct{}
+	born      []birth
 }
 
 func (c *commit) run() error {
-	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeReplays, c.writeLanes, c.writeUsage} {
+	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeOverdue, c.writeReplays, c.writeLanes, c.writeUsage} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ WHERE id = ? AND state = 0 AND attempts = ? AND run = ?`
 SELECT state, attempts, reason, settled_at FROM deliveries WHERE id = ?`
 
 	findAttempt = `
-SELECT 1 FROM attempts WHERE id = ? AND delivery_id = ?`
+SELECT 1 FROM attempts WHERE id = ? AND delivery_id = ? UNION ALL SELECT 1 FROM deliveries WHERE id = ? AND first_attempt_id = ?`
 
 	insertAttempts = `
 INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, n, run, kind, class, reason, charged, status, latency_us,
@@ -56,8 +56,8 @@ INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id,
 
 type settleStatements struct {
 	pending, delivered, ended, end, find, findAttempt single
-	attempts, retried                                 bulk
-	detail                                            []byte // space to encode in
+	attempts, retried, born, bornAttempts             bulk
+	document                                          []byte // space to encode in
 }
 
 func newSettleStatements() settleStatements {
@@ -70,6 +70,9 @@ func newSettleStatements() settleStatements {
 		findAttempt: single{query: findAttempt},
 		attempts:    bulk{head: insertAttempts, row: attemptRow},
 		retried:     bulk{head: insertAttempts, row: retriedRow},
+		born:        bulk{head: insertBorn, row: bornRow},
+
+		bornAttempts: bulk{head: insertBornAttempts, row: "(?,?,?)"},
 	}
 }
 
@@ -81,6 +84,11 @@ func (c *commit) writeSettles() error {
 			s.Outcome = store.SettleFenced
 			continue
 		}
+		if done, err := c.settleUnwritten(s); err != nil {
+			return err
+		} else if done {
+			continue
+		}
 		write := c.settleAttempt
 		if s.Attempt == nil {
 			write = c.settleEnd
@@ -88,6 +96,9 @@ func (c *commit) writeSettles() error {
 		if err := write(s); err != nil {
 			return err
 		}
+	}
+	if err := c.writeBorn(); err != nil {
+		return err
 	}
 	if _, err := c.flush(&c.settle.attempts); err != nil {
 		return err
@@ -121,7 +132,7 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 	if !c.batch.Rerun {
 		return nil
 	}
-	found, err := c.first(c.settle.findAttempt.bind(int64(s.Attempt.ID), int64(s.Delivery.ID)), c.row[:1])
+	found, err := c.first(c.settle.findAttempt.bind(int64(s.Attempt.ID), int64(s.Delivery.ID), int64(s.Delivery.ID), int64(s.Attempt.ID)), c.row[:1])
 	if found {
 		s.Outcome = store.SettleWritten // by an earlier run
 	}
@@ -206,7 +217,7 @@ func (c *commit) settleEnd(s *store.Settle) error {
 // addAttempt adds the row of an attempt.
 func (c *commit) addAttempt(a *hook.Attempt) {
 	rows := &c.settle.attempts
-	plain := a.RetryN == 0 && a.Ceiling == 0 && a.U == 0 && a.Delay == 0 && a.DelaySource == 0 && a.NextDueAt.IsZero() && a.Error == ""
+	plain := store.PlainAttempt(a)
 	if !plain {
 		rows = &c.settle.retried
 	}
@@ -221,11 +232,11 @@ func (c *commit) addAttempt(a *hook.Attempt) {
 
 // detail is the document of an attempt, NULL when it is empty.
 func (c *commit) detail(d *hook.AttemptDetail) any {
-	c.settle.detail = store.AppendDetail(c.settle.detail[:0], d)
-	if len(c.settle.detail) == len("{}") {
+	c.settle.document = store.AppendDetail(c.settle.document[:0], d)
+	if len(c.settle.document) == len("{}") {
 		return nil
 	}
-	return string(c.settle.detail)
+	return string(c.settle.document)
 }
 
 // restoreColumns spreads what a delivery was before a manual send.

@@ -61,9 +61,17 @@ const deliveryByID = deliveryRows + ` WHERE d.id = ?1 AND (?2 = 0 OR d.tenant_id
 
 // DeliveryByID implements store.DeliveryLog.
 func (db *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (d store.DeliveryRow, err error) {
+	if err := db.catchUpToShow(ctx, tenant, 0); err != nil {
+		return d, err
+	}
 	err = scanDeliveryRow(db.row(ctx, deliveryByID, id, tenant), &d)
 	return d, db.readErr("read delivery", err)
 }
+
+// bornWith reads the attempt that came with the row of its delivery.
+const bornWith = `
+SELECT d.id, d.tenant_id, d.endpoint_id, d.event_id, a.document, a.excerpt FROM deliveries d JOIN first_attempts a ON a.id = d.first_attempt_id
+WHERE d.id = ?1 AND (?2 = 0 OR d.tenant_id = ?2)`
 
 const attemptsOf = `
 SELECT id, tenant_id, delivery_id, endpoint_id, event_id, n, run, kind, class, reason, charged, status, latency_us, policy_hash,
@@ -72,8 +80,20 @@ FROM attempts WHERE delivery_id = ?1 AND (?2 = 0 OR tenant_id = ?2) ORDER BY id`
 
 // AttemptsOf implements store.DeliveryLog.
 func (db *DB) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error) {
-	out, err := list(ctx, db, scanAttempt, attemptsOf, delivery, tenant)
-	return out, db.readErr("read attempts", err)
+	out, err := list(ctx, db, scanBorn, bornWith, delivery, tenant)
+	if err != nil {
+		return nil, db.readErr("read first attempt", err)
+	}
+	others, err := list(ctx, db, scanAttempt, attemptsOf, delivery, tenant)
+	return append(out, others...), db.readErr("read attempts", err)
+}
+
+func scanBorn(r scannable, a *hook.Attempt) error {
+	var document string
+	if err := r.Scan(&a.DeliveryID, &a.TenantID, &a.EndpointID, &a.EventID, &document, &a.Excerpt); err != nil {
+		return err
+	}
+	return store.ParseAttempt([]byte(document), a)
 }
 
 func scanAttempt(r scannable, a *hook.Attempt) error {

@@ -21,6 +21,7 @@ ORDER BY e.id LIMIT ?3`
 SELECT NOT EXISTS (
   SELECT 1 FROM deliveries d WHERE d.event_id = ?1 AND (d.state = 0 OR d.state = 2 AND d.settled_at > ?2))`
 
+	deleteBorn       = `DELETE FROM first_attempts WHERE id IN (SELECT first_attempt_id FROM deliveries WHERE event_id = ?1)`
 	deleteAttempts   = `DELETE FROM attempts WHERE delivery_id IN (SELECT id FROM deliveries WHERE event_id = ?1)`
 	deleteDeliveries = `DELETE FROM deliveries WHERE event_id = ?1`
 	deleteEvent      = `DELETE FROM events WHERE id = ?1`
@@ -36,6 +37,9 @@ DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= ?1 L
 // Prune implements store.Maintenance. It looks for events without the writer's
 // turn, so that a long search past kept events delays nobody.
 func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
+	if err := db.catchUp(ctx, 0, 0); err != nil {
+		return store.Pruned{}, err
+	}
 	events, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) },
 		prunable, hook.IDFloor(p.Before), p.DeadAfter.UnixMicro(), p.Limit)
 	if err != nil {
@@ -77,7 +81,7 @@ func (t tx) pruneEvent(id hook.ID, p store.PruneStep, out *store.Pruned) error {
 	for _, step := range []struct {
 		stmt  string
 		count *int64
-	}{{deleteAttempts, &out.Attempts}, {deleteDeliveries, &out.Deliveries}, {deleteEvent, &out.Events}} {
+	}{{deleteBorn, &out.Attempts}, {deleteAttempts, &out.Attempts}, {deleteDeliveries, &out.Deliveries}, {deleteEvent, &out.Events}} {
 		n, err := t.exec(step.stmt, id)
 		if err != nil {
 			return err

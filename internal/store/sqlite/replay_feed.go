@@ -125,6 +125,9 @@ func (db *DB) CountByEndpoint(ctx context.Context, df store.DeliveryFilter, limi
 	if err := db.usable(); err != nil {
 		return nil, err
 	}
+	if err := db.catchUpToShow(ctx, df.Tenant, 0); err != nil {
+		return nil, err
+	}
 	type row struct {
 		endpoint hook.ID
 		count    int64

@@ -45,6 +45,10 @@ type DB struct {
 
 	failed atomic.Pointer[error] // set once the file can no longer be trusted
 
+	unwritten *store.Unwritten
+	since     hook.ID // as stored; belongs to whoever has the writer's turn
+	recovered bool    // since is known
+
 	shards   shardTable
 	prepared sync.Map // query text → *sql.Stmt on the read pool
 }
@@ -61,7 +65,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db := &DB{lock: lock}
+	db := &DB{lock: lock, unwritten: store.NewUnwritten()}
 	if err := db.open(ctx, path, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
 	}
@@ -85,13 +89,20 @@ func (db *DB) open(ctx context.Context, path string, o Options) error {
 	if err := db.Ping(ctx); err != nil {
 		return err
 	}
+	if err := db.recover(ctx); err != nil {
+		return err
+	}
 	return db.loadShards(ctx)
 }
 
-// Close waits for the write that is running, closes all connections and gives
-// the directory up. The store must not be used afterwards.
+// Close waits for the write that is running, writes what has no row yet, closes
+// all connections and gives the directory up. The store must not be used
+// afterwards.
 func (db *DB) Close() error {
 	var errs []error
+	if db.recovered && db.usable() == nil {
+		errs = append(errs, db.writeRest())
+	}
 	db.prepared.Range(func(_, stmt any) bool {
 		errs = append(errs, stmt.(*sql.Stmt).Close())
 		return true
@@ -126,13 +137,16 @@ func (db *DB) Ping(ctx context.Context) error {
 const maxID = `
 SELECT max(
   coalesce((SELECT max(id) FROM events), 0), coalesce((SELECT max(id) FROM deliveries), 0),
-  coalesce((SELECT max(id) FROM attempts), 0), coalesce((SELECT max(id) FROM audit), 0),
+  coalesce((SELECT max(id) FROM attempts), 0), coalesce((SELECT max(id) FROM first_attempts), 0), coalesce((SELECT max(id) FROM audit), 0),
   coalesce((SELECT max(id) FROM tenants), 0), coalesce((SELECT max(id) FROM endpoints), 0),
   coalesce((SELECT max(id) FROM secrets), 0), coalesce((SELECT max(id) FROM api_keys), 0),
   coalesce((SELECT max(id) FROM replays), 0), coalesce((SELECT max(id) FROM operational_events), 0))`
 
 // MaxID returns the greatest id stored, 0 in an empty store.
 func (db *DB) MaxID(ctx context.Context) (hook.ID, error) {
+	if err := db.catchUp(ctx, 0, 0); err != nil {
+		return 0, err
+	}
 	var id hook.ID
 	err := db.row(ctx, maxID).Scan(&id)
 	return id, db.readErr("read greatest id", err)

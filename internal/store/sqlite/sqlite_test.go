@@ -193,7 +193,7 @@ func testLog(t *testing.T, tidy func(*sqlite.DB, context.Context) error, most in
 	}
 }
 
-// TestDamagedFileIsFatal overwrites the root page of events: reading an event
+// TestDamagedFileIsFatal overwrites the root page of deliveries: reading one
 // then fails, and from there on nothing works any more.
 func TestDamagedFileIsFatal(t *testing.T) {
 	t.Parallel()
@@ -204,11 +204,11 @@ func TestDamagedFileIsFatal(t *testing.T) {
 	batch := w.batch(50)
 	check(t, db.Commit(t.Context(), batch))
 	check(t, db.Close())
-	damage(t, path, "events")
+	damage(t, path, "deliveries")
 
 	db = open(t, path)
-	if _, err := db.Event(t.Context(), 0, batch.Accepts[0].Event.ID); !errors.Is(err, store.ErrFatal) {
-		t.Fatalf("Event = %v, want ErrFatal", err)
+	if _, err := db.DeliveryByID(t.Context(), 0, batch.Accepts[0].Deliveries[0].ID); !errors.Is(err, store.ErrFatal) {
+		t.Fatalf("DeliveryByID = %v, want ErrFatal", err)
 	}
 	for name, call := range map[string]func() error{
 		"Commit":    func() error { return db.Commit(t.Context(), w.batch(1)) },

@@ -90,9 +90,13 @@ func (t tx) row(query string, args ...any) *sql.Row {
 	return t.conn.QueryRowContext(t.ctx, query, args...)
 }
 
-// update runs fn in a write transaction and commits it unless fn fails.
+// update runs fn in a write transaction and commits it unless fn fails. fn sees
+// the rows of all deliveries.
 func (db *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
 	return db.exclusive(ctx, doing, func(ctx context.Context) error {
+		if err := db.writeOut(ctx, db.unwritten.Matching(0, 0)); err != nil {
+			return err
+		}
 		if err := db.write.transaction(ctx, fn); err != nil {
 			return err
 		}

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Most deliveries succeed at once. A store may wait for that and write their
+// row with its result, instead of writing it twice: until then the row of the
+// event, which names them, is what keeps them, and Unwritten is what the store
+// knows of them. Whoever wants to see the rows has them written first.
+const (
+	// unwrittenFor is how long a row may be missing while the store has other
+	// things to write anyway.
+	unwrittenFor = time.Second
+	// maxUnwritten bounds how many may be missing.
+	maxUnwritten = 8192
+)
+
+// Target is a delivery as its event names it: new, and due when accepted.
+type Target struct {
+	ID, Tenant, Event, Endpoint hook.ID
+
+	Due  time.Time
+	Size int
+
+	since time.Time // of the commit that accepted it
+}
+
+// TargetOf returns the target that stands for the delivery; false when the
+// delivery is one that waits, so that its row is wanted at once.
+func TargetOf(d *hook.Delivery, now time.Time) (Target, bool) {
+	p := &d.Progress
+	isNew := d.State == hook.Pending && d.Attempts == 0 && d.ReplayID == 0 && d.Restore == nil &&
+		p.Run == 1 && p.RunDueAt.Equal(d.DueAt) && p.Charged == 0 && p.Failures == 0 && p.Fails == 0 && p.Throttles == 0
+	if !isNew || d.DueAt.After(now) {
+		return Target{}, false
+	}
+	return Target{
+		ID: d.ID, Tenant: d.TenantID, Event: d.EventID, Endpoint: d.EndpointID, Due: d.DueAt, Size: d.Size, since: now,
+	}, true
+}
+
+// AppendTargets appends what the row of an event keeps of its targets.
+func AppendTargets(dst []byte, e *hook.Event, targets []Target) []byte {
+	for i := range targets {
+		t := &targets[i]
+		dst = binary.AppendVarint(dst, int64(t.ID-e.ID))
+		dst = binary.AppendVarint(dst, int64(t.Endpoint))
+		dst = binary.AppendVarint(dst, t.Due.Sub(e.CreatedAt).Microseconds())
+		dst = binary.AppendVarint(dst, int64(t.Size))
+	}
+	return dst
+}
+
+var errTargets = errors.New("the event's targets are cut short")
+
+// ParseTargets reads what AppendTargets wrote.
+func ParseTargets(b []byte, e *hook.Event) (out []Target, err error) {
+	for len(b) > 0 {
+		var v [4]int64
+		for i := range v {
+			n := 0
+			if v[i], n = binary.Varint(b); n <= 0 {
+				return nil, fmt.Errorf("event %d: %w", e.ID, errTargets)
+			}
+			b = b[n:]
+		}
+		out = append(out, Target{
+			ID: e.ID + hook.ID(v[0]), Tenant: e.TenantID, Event: e.ID, Endpoint: hook.ID(v[1]),
+			Due: e.CreatedAt.Add(time.Duration(v[2]) * time.Microsecond), Size: int(v[3]),
+		})
+	}
+	return out, nil
+}
+
+// Unwritten holds the targets without a row. The store's writer changes it, and
+// only after a commit; anybody may ask.
+type Unwritten struct {
+	mu        sync.Mutex
+	targets   map[hook.ID]Target
+	order     []hook.ID       // of their commits; those that were written since are skipped
+	endpoints map[hook.ID]int // how many each of them has
+}
+
+// NewUnwritten returns an empty set.
+func NewUnwritten() *Unwritten {
+	return &Unwritten{targets: make(map[hook.ID]Target), endpoints: make(map[hook.ID]int)}
+}
+
+// Get returns the target of a delivery; false when it has a row, or is unknown.
+func (u *Unwritten) Get(id hook.ID) (Target, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t, ok := u.targets[id]
+	return t, ok
+}
+
+// Committed takes note of a commit: these targets came without their rows, and
+// the rows of those deliveries were written.
+func (u *Unwritten) Committed(added []Target, written []hook.ID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, id := range written {
+		t, ok := u.targets[id]
+		if !ok {
+			continue
+		}
+		delete(u.targets, id)
+		if u.endpoints[t.Endpoint]--; u.endpoints[t.Endpoint] == 0 {
+			delete(u.endpoints, t.Endpoint)
+		}
+	}
+	for i := range added {
+		t := &added[i]
+		u.targets[t.ID] = *t
+		u.endpoints[t.Endpoint]++
+		u.order = append(u.order, t.ID)
+	}
+	u.skipWritten()
+}
+
+// skipWritten drops the head of order as far as it was written, and all of that
+// kind when they are most of it.
+func (u *Unwritten) skipWritten() {
+	gone := func(id hook.ID) bool { _, ok := u.targets[id]; return !ok }
+	n := 0
+	for n < len(u.order) && gone(u.order[n]) {
+		n++
+	}
+	u.order = shift(u.order, n)
+	if len(u.order) > 64 && len(u.order) > 2*len(u.targets) {
+		u.order = slices.DeleteFunc(u.order, gone)
+	}
+}
+
+// Overdue returns the targets that should be written now: those that have
+// waited long enough, and the oldest ones when there are too many.
+func (u *Unwritten) Overdue(now time.Time) (out []Target) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	excess := len(u.targets) - maxUnwritten
+	for _, id := range u.order {
+		t, ok := u.targets[id]
+		if !ok {
+			continue
+		}
+		if now.Sub(t.since) < unwrittenFor && len(out) >= excess {
+			break
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// Matching returns the targets of a tenant and of an endpoint; 0 means any.
+func (u *Unwritten) Matching(tenant, endpoint hook.ID) (out []Target) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if endpoint != 0 && u.endpoints[endpoint] == 0 {
+		return nil
+	}
+	for _, id := range u.order {
+		t, ok := u.targets[id]
+		if ok && (tenant == 0 || t.Tenant == tenant) && (endpoint == 0 || t.Endpoint == endpoint) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// OfEvent returns how many deliveries of an event have no row.
+func (u *Unwritten) OfEvent(event hook.ID) (n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, t := range u.targets {
+		if t.Event == event {
+			n++
+		}
+	}
+	return n
+}
+
+// Oldest returns the least event with a delivery that has no row, or the given
+// one if that is less.
+func (u *Unwritten) Oldest(least hook.ID) hook.ID {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, t := range u.targets {
+		least = min(least, t.Event)
+	}
+	return least
+}
