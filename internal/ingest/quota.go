@@ -26,10 +26,13 @@ type quota struct {
 
 	diskLow atomic.Bool
 
-	mu     sync.Mutex
-	used   map[hook.ID]store.Usage
-	since  map[hook.ID]store.Usage // accepted here since used was measured
-	during map[hook.ID]store.Usage // the part of since that came during the measurement; nil: none runs
+	mu    sync.Mutex
+	used  map[hook.ID]store.Usage
+	since map[hook.ID]store.Usage // accepted here since used was measured
+	// during is the part of since that came during the measurement; nil: none
+	// runs. Nobody knows which of it used has already: it counts on top, and what is
+	// in both counts twice until the next measurement.
+	during map[hook.ID]store.Usage
 	rates  map[hook.ID]*rate.Limiter
 }
 

@@ -132,6 +132,44 @@ func TestQuotaCountsDuringTheMeasurement(t *testing.T) {
 	})
 }
 
+// lateUsage lets time pass before it reads usage.
+type lateUsage struct {
+	ingest.Store
+	waits atomic.Int64
+}
+
+func (s *lateUsage) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
+	time.Sleep(time.Duration(s.waits.Load()))
+	return s.Store.Usage(ctx)
+}
+
+// TestDoubleCountEndsWithTheNextMeasurement: what is accepted after a measurement
+// began and before usage is read is in both numbers. That may refuse an event too
+// early, but not for longer than until the next measurement.
+func TestDoubleCountEndsWithTheNextMeasurement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		late := &lateUsage{}
+		r, stop := newRig(t, func(c *ingest.Config) {
+			late.Store, c.Store = c.Store, late
+			c.TenantMaxPending = 2
+		})
+		defer stop()
+		r.endpoint("", "*")
+		late.waits.Store(int64(900 * time.Millisecond))
+		time.Sleep(1500 * time.Millisecond) // in the middle of a measurement
+		for i, want := range []error{nil, nil, hook.ErrBacklogFull} {
+			if i == 1 {
+				late.waits.Store(0)
+				time.Sleep(time.Second) // the next one has ended too
+			}
+			if _, err := r.accept(hook.Submission{}); !errors.Is(err, want) {
+				t.Errorf("event %d: %v, want %v", i, err, want)
+			}
+		}
+	})
+}
+
 func TestDiskReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,26 +248,33 @@ func (s *torn) EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint
 // ones must not live on under the new revision.
 func TestViewIsOfOneMoment(t *testing.T) {
 	t.Parallel()
-	s := &torn{}
-	r, stop := newRig(t, func(c *ingest.Config) { s.Store, c.Store = c.Store, s })
-	defer stop()
-	r.endpoint("", "*")
-	s.change = func() {
-		now, err := r.db.TenantByID(t.Context(), r.tenant.ID)
-		r.must(err)
-		now.Limits.MaxPending = 2
-		_, err = r.db.UpdateTenant(t.Context(), now, r.audit())
-		r.must(err)
-	}
-	ok := 0
-	for range 5 {
-		if _, err := r.accept(hook.Submission{}); err == nil {
-			ok++
+	synctest.Test(t, func(t *testing.T) {
+		s := &torn{}
+		r, stop := newRig(t, func(c *ingest.Config) { s.Store, c.Store = c.Store, s })
+		defer stop()
+		r.endpoint("", "*")
+		s.change = func() {
+			now, err := r.db.TenantByID(context.Background(), r.tenant.ID)
+			r.must(err)
+			now.Limits.MaxPending = 2
+			_, err = r.db.UpdateTenant(context.Background(), now, r.audit())
+			r.must(err)
 		}
-	}
-	if ok != 2 {
-		t.Errorf("%d events accepted, want the 2 that the new limit allows", ok)
-	}
+		time.Sleep(500 * time.Millisecond) // between two measurements: counts are exact
+		ok := 0
+		for range 5 {
+			_, err := r.accept(hook.Submission{})
+			switch {
+			case err == nil:
+				ok++
+			case !errors.Is(err, hook.ErrBacklogFull):
+				t.Fatal(err)
+			}
+		}
+		if ok != 2 {
+			t.Errorf("%d events accepted, want the 2 that the new limit allows", ok)
+		}
+	})
 }
 
 // counted counts how often endpoints are read, and takes its time over it.
