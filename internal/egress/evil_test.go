@@ -36,6 +36,10 @@ var standard = flag.Bool("standard", false, "send with the transport of net/http
 // soon is what a busy machine may add to any limit before a test complains.
 const soon = 3 * time.Second
 
+// ample is a limit that a test waits out after something else that must happen
+// within it, on a busy machine too: a connection, a handshake.
+const ample = 2 * time.Second
+
 var loopbackNet = netip.MustParsePrefix("127.0.0.0/8")
 
 // newClient returns a client that may reach loopback listeners.
@@ -103,6 +107,16 @@ type evil struct {
 }
 
 func (e *evil) url() string { return "http://" + e.addr.String() + "/hook" }
+
+// wantAllClosed waits until the server has closed every connection.
+func (e *evil) wantAllClosed(t testing.TB) {
+	t.Helper()
+	for start := time.Now(); e.open.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Since(start) > soon {
+			t.Fatalf("%d connections are left", e.open.Load())
+		}
+	}
+}
 
 // newEvil serves every connection with script, which must return when its
 // connection is closed.
@@ -260,7 +274,7 @@ func newBlackHole(t testing.TB) netip.AddrPort {
 	}
 	addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(name.(*syscall.SockaddrInet4).Port))
 	for range 8 {
-		c, err := net.DialTimeout("tcp", addr.String(), 200*time.Millisecond)
+		c, err := net.DialTimeout("tcp", addr.String(), time.Second)
 		if err != nil {
 			return addr // the queue is full
 		}

@@ -52,7 +52,6 @@ func after(then func(net.Conn)) func(net.Conn) {
 
 func TestR1_HeaderSilenceAndDrip(t *testing.T) {
 	t.Parallel()
-	const total = 400 * time.Millisecond
 	for name, script := range map[string]func(net.Conn){
 		"silence":            silent,
 		"drips a status":     after(func(c net.Conn) { drip(c, strings.Repeat("HTTP/1.1 200 OK", 9), 100*time.Millisecond) }),
@@ -63,10 +62,10 @@ func TestR1_HeaderSilenceAndDrip(t *testing.T) {
 			t.Parallel()
 			e := newEvil(t, script)
 			start := time.Now()
-			res := send(t, newClient(t, nil), e.url(), func(r *egress.Request) { r.Total = total })
+			res := send(t, newClient(t, nil), e.url(), func(r *egress.Request) { r.Total = ample })
 			wantReason(t, res, hook.Timeout)
-			if took := time.Since(start); took < total || took > total+soon {
-				t.Errorf("took %v with a limit of %v", took, total)
+			if took := time.Since(start); took < ample || took > ample+soon {
+				t.Errorf("took %v with a limit of %v", took, ample)
 			}
 		})
 	}
@@ -138,7 +137,6 @@ func TestR3_One1xxIsFine(t *testing.T) {
 
 func TestR4_EndlessBodies(t *testing.T) {
 	t.Parallel()
-	const total = 500 * time.Millisecond
 	for name, tc := range map[string]struct {
 		script func(net.Conn)
 		kept   int
@@ -172,7 +170,7 @@ func TestR4_EndlessBodies(t *testing.T) {
 			res := send(t, newClient(t, nil), e.url(), func(r *egress.Request) {
 				r.Total = 20 * time.Second
 				if !tc.fast {
-					r.Total = total
+					r.Total = ample
 				}
 			})
 			took := time.Since(start)
@@ -180,7 +178,7 @@ func TestR4_EndlessBodies(t *testing.T) {
 			if !res.Truncated || (tc.kept > 0 && len(res.Body) != tc.kept) {
 				t.Errorf("kept %d bytes, truncated %v, want %d", len(res.Body), res.Truncated, tc.kept)
 			}
-			if took > total+2*soon {
+			if took > ample+2*soon {
 				t.Errorf("took %v", took)
 			}
 		})
@@ -388,6 +386,7 @@ func TestR9_ClosedWhileIdle(t *testing.T) {
 	const attempts = 5
 	for range attempts {
 		wantStatus(t, send(t, c, e.url(), nil), 200)
+		e.wantAllClosed(t)
 		time.Sleep(100 * time.Millisecond) // the close arrives
 	}
 	if n := arrivals.Load(); n != attempts {
@@ -412,15 +411,14 @@ func TestR10_RequestIsNeverRead(t *testing.T) { //nolint:tparallel // they share
 	for name, target := range map[string]string{"plain": e.url(), "TLS": stuckURL} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(cfg *egress.Config) { cfg.CAFile = ca.file })
-			const total = 500 * time.Millisecond
 			start := time.Now()
 			res := send(t, c, target, func(r *egress.Request) {
 				r.Body = make([]byte, 16<<20) // more than any socket buffer takes
-				r.Total = total
+				r.Total = ample
 			})
 			wantReason(t, res, hook.Timeout)
-			if took := time.Since(start); took > total+soon {
-				t.Errorf("took %v with a limit of %v", took, total)
+			if took := time.Since(start); took > ample+soon {
+				t.Errorf("took %v with a limit of %v", took, ample)
 			}
 		})
 	}
@@ -464,20 +462,19 @@ func TestR15_ConnectionsAreBounded(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			res := send(t, c, e.url(), func(r *egress.Request) { r.Total = 2 * time.Second })
+			res := send(t, c, e.url(), func(r *egress.Request) { r.Total = 2 * soon })
 			wantAny(t, res, hook.Timeout, hook.ConnectTimeout)
 		})
+	}
+	for start := time.Now(); e.conns.Load() < 5 && time.Since(start) < soon; {
+		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(time.Second) // all are under way, none has ended
 	if n := e.conns.Load(); n != 5 {
 		t.Errorf("50 requests hold %d connections, want 5", n)
 	}
 	all.Wait()
-	for wait := time.Now(); e.open.Load() > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Since(wait) > soon {
-			t.Fatalf("%d connections are left", e.open.Load())
-		}
-	}
+	e.wantAllClosed(t)
 }
 
 func wantAny(t *testing.T, res egress.Result, want ...hook.Reason) {

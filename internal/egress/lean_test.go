@@ -122,7 +122,8 @@ func TestTLSClosedWhileIdle(t *testing.T) {
 	c := newClient(t, func(cfg *egress.Config) { cfg.CAFile = ca.file })
 	for range 3 {
 		wantStatus(t, send(t, c, url, nil), 200)
-		time.Sleep(50 * time.Millisecond)
+		e.wantAllClosed(t)
+		time.Sleep(50 * time.Millisecond) // the close arrives
 	}
 	if n := e.conns.Load(); n != 3 {
 		t.Errorf("3 requests used %d connections, want 3", n)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -110,7 +109,7 @@ func TestProxyFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			res := send(t, proxiedClient(t, tc.proxy, nil), tc.url, func(r *egress.Request) { r.Connect = time.Second })
+			res := send(t, proxiedClient(t, tc.proxy, nil), tc.url, func(r *egress.Request) { r.Connect = ample })
 			wantReason(t, res, tc.want)
 		})
 	}

@@ -153,9 +153,9 @@ func TestReusedConnectionHasNoConnectPhases(t *testing.T) {
 func TestDeadlineOfAnAttemptEndsWithIt(t *testing.T) {
 	t.Parallel()
 	e, c := newEvil(t, answering(ok200)), newClient(t, nil)
-	short := func(r *egress.Request) { r.Connect, r.Total = 400*time.Millisecond, 400*time.Millisecond }
+	short := func(r *egress.Request) { r.Connect, r.Total = ample, ample }
 	wantStatus(t, send(t, c, e.url(), short), 200)
-	time.Sleep(900 * time.Millisecond) // beyond both limits and the grace
+	time.Sleep(ample + 500*time.Millisecond) // beyond both limits and the grace
 	wantStatus(t, send(t, c, e.url(), nil), 200)
 	if n := e.conns.Load(); n != 1 {
 		t.Errorf("used %d connections, want 1: the idle one died of an old deadline", n)
@@ -225,7 +225,7 @@ func TestInterruptedByTheCaller(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(100*time.Millisecond, func() { cancel(lost) })
 			start := time.Now()
-			res := c.Send(ctx, &egress.Request{URL: target, Connect: time.Second, Total: 20 * time.Second})
+			res := c.Send(ctx, &egress.Request{URL: target, Connect: 10 * time.Second, Total: 20 * time.Second})
 			wantReason(t, res, hook.Interrupted)
 			if took := time.Since(start); took > soon {
 				t.Errorf("took %v to notice", took)
@@ -251,10 +251,10 @@ func TestTimeoutsByStage(t *testing.T) {
 		"lookup, total first":        {"http://slow.test/", 10 * time.Second, 200 * time.Millisecond, hook.DNSError},
 		"connect":                    {"http://" + hole.String(), 200 * time.Millisecond, 10 * time.Second, hook.ConnectTimeout},
 		"connect, total first":       {"http://" + hole.String(), 10 * time.Second, 200 * time.Millisecond, hook.ConnectTimeout},
-		"handshake":                  {"https://" + mute.addr.String(), 200 * time.Millisecond, 10 * time.Second, hook.TLSHandshake},
-		"handshake, total first":     {"https://" + mute.addr.String(), 10 * time.Second, 200 * time.Millisecond, hook.TLSHandshake},
-		"answer":                     {mute.url(), 10 * time.Second, 200 * time.Millisecond, hook.Timeout},
-		"answer, connect is no part": {mute.url(), 100 * time.Millisecond, 500 * time.Millisecond, hook.Timeout},
+		"handshake":                  {"https://" + mute.addr.String(), ample, 10 * time.Second, hook.TLSHandshake},
+		"handshake, total first":     {"https://" + mute.addr.String(), 10 * time.Second, ample, hook.TLSHandshake},
+		"answer":                     {mute.url(), 10 * time.Second, ample, hook.Timeout},
+		"answer, connect is no part": {mute.url(), ample, 2 * ample, hook.Timeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
