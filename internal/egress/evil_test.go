@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"flag"
 	"io"
 	"math/big"
@@ -253,26 +252,41 @@ var noSuchHost resolver = func(_ context.Context, host string) ([]netip.Addr, er
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// newBlackHole returns an address where the TCP handshake never ends: a
-// listener that accepts nothing and whose queue is full.
-func newBlackHole(t testing.TB) netip.AddrPort {
+// bound returns a socket and its address on loopback, which is nobody else's
+// until the test ends.
+func bound(t testing.TB) (int, netip.AddrPort) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	err = errors.Join(
-		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
-		syscall.Listen(fd, 0))
-	if err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	name, err := syscall.Getsockname(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(name.(*syscall.SockaddrInet4).Port))
+	return fd, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(name.(*syscall.SockaddrInet4).Port))
+}
+
+// newClosed returns an address that refuses connections. It stays bound: a port
+// that was given back may be that of another test's server at once.
+func newClosed(t testing.TB) netip.AddrPort {
+	t.Helper()
+	_, addr := bound(t)
+	return addr
+}
+
+// newBlackHole returns an address where the TCP handshake never ends: a
+// listener that accepts nothing and whose queue is full.
+func newBlackHole(t testing.TB) netip.AddrPort {
+	t.Helper()
+	fd, addr := bound(t)
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
 	for range 8 {
 		c, err := net.DialTimeout("tcp", addr.String(), time.Second)
 		if err != nil {

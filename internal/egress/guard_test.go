@@ -354,13 +354,7 @@ func TestS13_OpenedTargetIsDelivered(t *testing.T) {
 func TestS14_NoOracle(t *testing.T) {
 	t.Parallel()
 	open := newCanary(t, "127.0.0.1:0")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := l.Addr().(*net.TCPAddr).AddrPort()
-	l.Close()
-
+	closed := newClosed(t)
 	c := mustNew(t, egress.Config{Resolver: resolveTo("127.0.0.1")})
 	fastest := func(target string) (egress.Result, time.Duration) {
 		best := time.Hour

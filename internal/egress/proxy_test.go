@@ -83,12 +83,7 @@ func TestProxyTunnelsTLS(t *testing.T) {
 
 func TestProxyFailures(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	down := &evil{addr: l.Addr().(*net.TCPAddr).AddrPort()}
+	down := &evil{addr: newClosed(t)}
 	answer := func(status int) *evil {
 		return newEvil(t, answeringOnce(fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n", status)))
 	}

@@ -282,12 +282,7 @@ func TestNextAddressIsTried(t *testing.T) {
 
 func TestRefusedConnection(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	res := send(t, newClient(t, nil), "http://"+l.Addr().String()+"/", nil)
+	res := send(t, newClient(t, nil), "http://"+newClosed(t).String()+"/", nil)
 	wantReason(t, res, hook.ConnectRefused)
 	if strings.Contains(res.Text, "127.0.0.1") {
 		t.Errorf("text %q shows the address", res.Text)
