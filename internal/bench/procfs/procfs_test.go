@@ -54,9 +54,10 @@ func TestCPUOfProcessAndChildren(t *testing.T) {
 		script string
 		alone  bool // the process itself did the work
 	}{
-		"itself":               {work, true},
-		"a child that ended":   {"(" + work + ")", false},
-		"a child that goes on": {"(" + work + "; while kill -0 $$; do sleep 0.1; done) >/dev/null 2>&1 & sleep 0.7", false},
+		"itself":             {work, true},
+		"a child that ended": {"(" + work + ")", false},
+		// The child says when it is ready, its parent waits as it does in the end.
+		"a child that goes on": {"(" + work + "; echo ready; exec >/dev/null 2>&1; while kill -0 $$; do sleep 0.1; done) & read _", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
