@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -377,26 +378,17 @@ func run(t *testing.T, cfg sink.Config) (s *sink.Sink, url string, stop func()) 
 
 func TestCrashResetsConnections(t *testing.T) {
 	t.Parallel()
-	s, url, _ := run(t, sink.Config{Initial: sink.Behaviour{CrashOver: 3, CrashFor: time.Hour, Latency: 100 * time.Millisecond}})
-	var wg sync.WaitGroup
-	errs := make([]error, 5)
-	for i := range errs {
-		wg.Go(func() {
-			resp, err := http.Post(url, "application/json", strings.NewReader("{}"))
-			if err == nil {
-				resp.Body.Close()
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
-	for i, err := range errs {
+	s, url, _ := run(t, sink.Config{Initial: sink.Behaviour{CrashFor: time.Hour}})
+	control(t, s, "", `{"crash":true}`)
+	for range 2 {
+		resp, err := http.Post(url, "application/json", strings.NewReader("{}"))
 		if err == nil {
-			t.Errorf("request %d was answered, want a reset: the crash takes all in flight with it", i)
+			resp.Body.Close()
+			t.Errorf("a crashed sink answered %s, want a reset", resp.Status)
 		}
 	}
-	if c := s.Report(); c.Crashes != 1 || c.Failed != 5 || c.OK != 0 {
-		t.Errorf("counts %+v, want 1 crash and 5 failed", c.Counts)
+	if c := s.Report(); c.Crashes != 1 || c.Failed != 2 || c.OK != 0 {
+		t.Errorf("counts %+v, want 1 crash and 2 failed", c.Counts)
 	}
 	control(t, s, "", `{"heal":true}`)
 	resp, err := http.Post(url, "application/json", strings.NewReader("{}"))
@@ -404,6 +396,43 @@ func TestCrashResetsConnections(t *testing.T) {
 		t.Fatalf("healed: %v", err)
 	}
 	resp.Body.Close()
+}
+
+// resets posts so many requests at once and returns how many were reset.
+func resets(s *sink.Sink, requests int) int {
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	for range requests {
+		wg.Go(func() {
+			defer func() {
+				if err, ok := recover().(error); ok && errors.Is(err, http.ErrAbortHandler) {
+					n.Add(1)
+				}
+			}()
+			post(s, "/", "")
+		})
+	}
+	wg.Wait()
+	return int(n.Load())
+}
+
+// TestCrashOver: the fourth request of a second is too many. It takes all that
+// are in flight down, and what comes after it finds the sink down.
+func TestCrashOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSink(t, sink.Behaviour{CrashOver: 3, CrashFor: time.Hour, Latency: 100 * time.Millisecond})
+		if n := resets(s, 3); n != 0 {
+			t.Errorf("%d of 3 requests reset, want none", n)
+		}
+		time.Sleep(time.Second)
+		if n := resets(s, 5); n != 5 {
+			t.Errorf("%d of 5 requests reset, want all", n)
+		}
+		if c := s.Report(); c.Crashes != 1 || c.Failed != 5 || c.OK != 3 {
+			t.Errorf("counts %+v, want 1 crash, 5 failed and 3 ok", c.Counts)
+		}
+	})
 }
 
 // TestCapacityModel: 2 workers at 10/s take 200 ms each, 3 more may wait.
@@ -420,23 +449,9 @@ func TestCapacityModel(t *testing.T) {
 		if took := time.Since(start); took != 600*time.Millisecond || s.Report().OK != 5 {
 			t.Errorf("5 requests took %v, %d ok; want 600ms and 5", took, s.Report().OK)
 		}
-		resets := 0
-		var mu sync.Mutex
-		for range 6 {
-			wg.Go(func() {
-				defer func() {
-					if err, ok := recover().(error); ok && errors.Is(err, http.ErrAbortHandler) {
-						mu.Lock()
-						resets++
-						mu.Unlock()
-					}
-				}()
-				post(s, "/", "")
-			})
-		}
-		wg.Wait()
-		if c := s.Report(); resets != 6 || c.Crashes != 1 {
-			t.Errorf("%d resets, %d crashes; want 6 and 1: one request too many takes all down", resets, c.Crashes)
+		n := resets(s, 6)
+		if c := s.Report(); n != 6 || c.Crashes != 1 {
+			t.Errorf("%d resets, %d crashes; want 6 and 1: one request too many takes all down", n, c.Crashes)
 		}
 		time.Sleep(time.Second)
 		if code := post(s, "/", "").Code; code != 200 {
@@ -445,10 +460,22 @@ func TestCapacityModel(t *testing.T) {
 	})
 }
 
+// lines is an output that tells of each line.
+type lines struct {
+	bytes.Buffer
+	written chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	defer func() { l.written <- struct{}{} }()
+	return l.Buffer.Write(p)
+}
+
 func TestRunPrintsSecondsAndTotals(t *testing.T) {
 	t.Parallel()
-	var out, log bytes.Buffer
-	_, url, stop := run(t, sink.Config{Out: &out, Log: &log})
+	var log bytes.Buffer
+	out := &lines{written: make(chan struct{}, 10)}
+	_, url, stop := run(t, sink.Config{Out: out, Log: &log})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/hook", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -471,11 +498,15 @@ func TestRunPrintsSecondsAndTotals(t *testing.T) {
 	if err := json.Unmarshal(body, &report); err != nil || report.Requests != 1 || report.Paths["/hook"].MaxInFlight != 1 {
 		t.Errorf("GET /_sink = %s, %v", body, err)
 	}
-	time.Sleep(1100 * time.Millisecond)
+	select {
+	case <-out.written:
+	case <-time.After(10 * time.Second):
+		t.Error("no line after 10s")
+	}
 	stop()
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.HasSuffix(lines[0], " ok 1 fail 0 dup 0 badsig 0 inflight 0") ||
-		!strings.HasPrefix(lines[1], "total 1 ok 1 fail 0 dup 0 badsig 0 unsigned 1") {
+	printed := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(printed) != 2 || !strings.HasSuffix(printed[0], " ok 1 fail 0 dup 0 badsig 0 inflight 0") ||
+		!strings.HasPrefix(printed[1], "total 1 ok 1 fail 0 dup 0 badsig 0 unsigned 1") {
 		t.Errorf("output:\n%s", out.String())
 	}
 	var entry map[string]any
