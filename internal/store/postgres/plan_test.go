@@ -46,7 +46,8 @@ func plan(t *testing.T, conn *pgx.Conn, statement string, parameters int) string
 	return strings.Join(lines, "\n")
 }
 
-// connectAs opens a connection with the settings of one of the pools.
+// connectAs opens a connection with the settings of one of the pools, but for
+// the time a statement may take: tests fill tables on it.
 func connectAs(t *testing.T, dsn string, settings map[string]string) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
@@ -54,6 +55,7 @@ func connectAs(t *testing.T, dsn string, settings map[string]string) *pgx.Conn {
 		t.Fatal(err)
 	}
 	maps.Copy(config.RuntimeParams, settings)
+	config.RuntimeParams["statement_timeout"] = "0"
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func TestPlansOfLaneReads(t *testing.T) {
 		{"filled, no statistics", fillBacklog},
 		{"filled, analyzed", "ANALYZE deliveries"},
 	} {
-		if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+age.sql); err != nil {
+		if _, err := conn.Exec(t.Context(), age.sql); err != nil {
 			t.Fatal(err)
 		}
 		for name, tc := range map[string]struct {
@@ -110,7 +112,7 @@ func TestReadAheadTouchesFewPages(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	open(t, dsn)
 	conn := connectAs(t, dsn, postgres.ReaderSettings)
-	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+fillBacklog+"; ANALYZE deliveries"); err != nil {
+	if _, err := conn.Exec(t.Context(), fillBacklog+"; ANALYZE deliveries"); err != nil {
 		t.Fatal(err)
 	}
 	for name, sql := range map[string]string{
@@ -214,7 +216,7 @@ func TestPlansOfLists(t *testing.T) {
 		{"filled, no statistics", fillBacklog + "; UPDATE deliveries SET state = 2 WHERE id > 199000"},
 		{"filled, analyzed", "ANALYZE deliveries"},
 	} {
-		if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+age.sql); err != nil {
+		if _, err := conn.Exec(t.Context(), age.sql); err != nil {
 			t.Fatal(err)
 		}
 		for name, tc := range filters {

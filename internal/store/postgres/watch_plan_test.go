@@ -33,7 +33,7 @@ func TestPlansOfDepths(t *testing.T) {
 		{"filled, no statistics", fillBacklog},
 		{"filled, analyzed", "ANALYZE deliveries"},
 	} {
-		if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+age.sql); err != nil {
+		if _, err := conn.Exec(t.Context(), age.sql); err != nil {
 			t.Fatal(err)
 		}
 		got := plan(t, conn, postgres.RetryDepthsSQL, 3)
@@ -65,7 +65,7 @@ func TestListsOfLanesAreBoundedByIndexes(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	open(t, dsn)
 	conn := connectAs(t, dsn, postgres.ReaderSettings)
-	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0;"+fillLanes); err != nil {
+	if _, err := conn.Exec(t.Context(), fillLanes); err != nil {
 		t.Fatal(err)
 	}
 	yes := new(bool)
