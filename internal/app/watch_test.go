@@ -98,10 +98,11 @@ func (s *server) eventually(what string, ok func() bool) {
 	s.t.Fatalf("never: %s", what)
 }
 
-// closedPort returns an address that nobody listens on.
+// closedPort returns an address that nobody listens on. It is not the one where
+// other tests listen and connect, so that none of them gets the port meanwhile.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
