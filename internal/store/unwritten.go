@@ -66,11 +66,11 @@ func ParseTargets(b []byte, e *hook.Event) (out []Target, err error) {
 	for len(b) > 0 {
 		var v [4]int64
 		for i := range v {
-			n := 0
-			if v[i], n = binary.Varint(b); n <= 0 {
+			value, n := binary.Varint(b)
+			if n <= 0 {
 				return nil, fmt.Errorf("event %d: %w", e.ID, errTargets)
 			}
-			b = b[n:]
+			v[i], b = value, b[n:]
 		}
 		out = append(out, Target{
 			ID: e.ID + hook.ID(v[0]), Tenant: e.TenantID, Event: e.ID, Endpoint: hook.ID(v[1]),
@@ -113,7 +113,8 @@ func (u *Unwritten) Committed(added []Target, written []hook.ID) {
 			continue
 		}
 		delete(u.targets, id)
-		if u.endpoints[t.Endpoint]--; u.endpoints[t.Endpoint] == 0 {
+		u.endpoints[t.Endpoint]--
+		if u.endpoints[t.Endpoint] == 0 {
 			delete(u.endpoints, t.Endpoint)
 		}
 	}

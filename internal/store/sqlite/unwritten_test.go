@@ -69,15 +69,15 @@ func TestSettleIsTheSameWithAndWithoutRow(t *testing.T) {
 			s.Delivery.DueAt, s.Delivery.Progress.Failures = w.now.Add(time.Minute), 1
 			s.Attempt.Error, s.Attempt.Delay, s.Attempt.NextDueAt = "refused", time.Minute, s.Delivery.DueAt
 		},
-		"success with a delay": func(w *load, s *store.Settle) { s.Attempt.DelaySource = 1 },
-		"dead":                 func(w *load, s *store.Settle) { s.Delivery.State, s.Delivery.Reason = hook.Dead, 1 },
-		"held too long": func(w *load, s *store.Settle) {
+		"success with a delay": func(_ *load, s *store.Settle) { s.Attempt.DelaySource = 1 },
+		"dead":                 func(_ *load, s *store.Settle) { s.Delivery.State, s.Delivery.Reason = hook.Dead, 1 },
+		"held too long": func(_ *load, s *store.Settle) {
 			s.Attempt, s.Delivery.Attempts, s.Delivery.State, s.Delivery.Reason = nil, 0, hook.Dead, 2
 			s.Delivery.Last = hook.LastResult{}
 		},
-		"too late":  func(w *load, s *store.Settle) { s.Prev = 3 },
-		"other run": func(w *load, s *store.Settle) { s.Delivery.Progress.Run = 2 },
-		"fenced":    func(w *load, s *store.Settle) { s.Epoch++ },
+		"too late":  func(_ *load, s *store.Settle) { s.Prev = 3 },
+		"other run": func(_ *load, s *store.Settle) { s.Delivery.Progress.Run = 2 },
+		"fenced":    func(_ *load, s *store.Settle) { s.Epoch++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
