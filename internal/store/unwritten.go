@@ -160,16 +160,42 @@ func (u *Unwritten) Overdue(now time.Time) (out []Target) {
 	return out
 }
 
-// Matching returns the targets of a tenant and of an endpoint; 0 means any.
-func (u *Unwritten) Matching(tenant, endpoint hook.ID) (out []Target) {
+// Scope says whose rows are wanted; 0 means any.
+type Scope struct{ Tenant, Endpoint, Event, Delivery hook.ID }
+
+func (s Scope) holds(t *Target) bool {
+	among := func(wanted, id hook.ID) bool { return wanted == 0 || wanted == id }
+	return among(s.Tenant, t.Tenant) && among(s.Endpoint, t.Endpoint) && among(s.Event, t.Event) && among(s.Delivery, t.ID)
+}
+
+// Scope returns which new deliveries the filter may match; false when it
+// matches none.
+func (f *DeliveryFilter) Scope() (Scope, bool) {
+	if f.Retrying || len(f.Reasons) > 0 || len(f.States) > 0 && !slices.Contains(f.States, hook.Pending) {
+		return Scope{}, false
+	}
+	s := Scope{Tenant: f.Tenant, Event: f.Event}
+	if len(f.Endpoints) == 1 {
+		s.Endpoint = f.Endpoints[0]
+	}
+	return s, true
+}
+
+// Matching returns the targets in the scope, oldest first.
+func (u *Unwritten) Matching(s Scope) (out []Target) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if endpoint != 0 && u.endpoints[endpoint] == 0 {
+	if s.Endpoint != 0 && u.endpoints[s.Endpoint] == 0 {
 		return nil
 	}
+	if s.Delivery != 0 {
+		if t, ok := u.targets[s.Delivery]; ok && s.holds(&t) {
+			out = append(out, t)
+		}
+		return out
+	}
 	for _, id := range u.order {
-		t, ok := u.targets[id]
-		if ok && (tenant == 0 || t.Tenant == tenant) && (endpoint == 0 || t.Endpoint == endpoint) {
+		if t, ok := u.targets[id]; ok && s.holds(&t) {
 			out = append(out, t)
 		}
 	}

@@ -99,29 +99,60 @@ func TestUnwrittenLeaveWhenWritten(t *testing.T) {
 	u := store.NewUnwritten()
 	u.Committed([]store.Target{newTarget(t, 11, 10, 1, accepted), newTarget(t, 12, 10, 2, accepted), newTarget(t, 21, 20, 1, accepted)}, nil)
 	for _, c := range []struct {
-		tenant, endpoint hook.ID
-		want             []hook.ID
+		scope store.Scope
+		want  []hook.ID
 	}{
-		{0, 0, []hook.ID{11, 12, 21}},
-		{7, 0, []hook.ID{11, 12, 21}},
-		{8, 0, nil},
-		{0, 1, []hook.ID{11, 21}},
-		{7, 2, []hook.ID{12}},
-		{0, 3, nil},
+		{store.Scope{}, []hook.ID{11, 12, 21}},
+		{store.Scope{Tenant: 7}, []hook.ID{11, 12, 21}},
+		{store.Scope{Tenant: 8}, nil},
+		{store.Scope{Endpoint: 1}, []hook.ID{11, 21}},
+		{store.Scope{Tenant: 7, Endpoint: 2}, []hook.ID{12}},
+		{store.Scope{Endpoint: 3}, nil},
+		{store.Scope{Event: 10}, []hook.ID{11, 12}},
+		{store.Scope{Event: 10, Endpoint: 1}, []hook.ID{11}},
+		{store.Scope{Event: 30}, nil},
+		{store.Scope{Delivery: 12}, []hook.ID{12}},
+		{store.Scope{Tenant: 8, Delivery: 12}, nil},
+		{store.Scope{Delivery: 13}, nil},
 	} {
-		if diff := cmp.Diff(c.want, ids(u.Matching(c.tenant, c.endpoint))); diff != "" {
-			t.Errorf("tenant %d, endpoint %d: %s", c.tenant, c.endpoint, diff)
+		if diff := cmp.Diff(c.want, ids(u.Matching(c.scope))); diff != "" {
+			t.Errorf("%+v: %s", c.scope, diff)
 		}
 	}
 	if n := u.OfEvent(10); n != 2 {
 		t.Errorf("event 10 has %d, want 2", n)
 	}
 	u.Committed(nil, []hook.ID{11, 12, 99})
-	if got := ids(u.Matching(0, 0)); !cmp.Equal(got, []hook.ID{21}) {
+	if got := ids(u.Matching(store.Scope{})); !cmp.Equal(got, []hook.ID{21}) {
 		t.Errorf("left: %v, want 21", got)
 	}
 	if _, ok := u.Get(11); ok || u.OfEvent(10) != 0 || u.Oldest(30) != 20 || u.Oldest(15) != 15 {
 		t.Errorf("11 known: %v, %d of event 10, oldest %d", ok, u.OfEvent(10), u.Oldest(30))
+	}
+}
+
+// TestScopeOfFilter: a filter has new deliveries written if it may match them,
+// and no others.
+func TestScopeOfFilter(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		filter store.DeliveryFilter
+		want   store.Scope
+		ok     bool
+	}{
+		"all":             {store.DeliveryFilter{}, store.Scope{}, true},
+		"tenant":          {store.DeliveryFilter{Tenant: 7}, store.Scope{Tenant: 7}, true},
+		"endpoint":        {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1}}, store.Scope{Tenant: 7, Endpoint: 1}, true},
+		"endpoints":       {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1, 2}}, store.Scope{Tenant: 7}, true},
+		"event":           {store.DeliveryFilter{Event: 10}, store.Scope{Event: 10}, true},
+		"pending or dead": {store.DeliveryFilter{States: []hook.DeliveryState{hook.Dead, hook.Pending}}, store.Scope{}, true},
+		"dead":            {store.DeliveryFilter{States: []hook.DeliveryState{hook.Dead}}, store.Scope{}, false},
+		"retrying":        {store.DeliveryFilter{Retrying: true}, store.Scope{}, false},
+		"reasons":         {store.DeliveryFilter{Reasons: []hook.EndReason{1}}, store.Scope{}, false},
+	} {
+		if got, ok := c.filter.Scope(); got != c.want || ok != c.ok {
+			t.Errorf("%s: %+v, %v; want %+v, %v", name, got, ok, c.want, c.ok)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
 				fastPath: f, batch: b, shards: &db.shards,
 				revs: make(map[hook.ID]int64, 4), usage: make(map[hook.ID]store.Usage, 4),
 				unwritten: db.unwritten, since: db.since, written: make(map[hook.ID]struct{}, len(b.Settles)),
-				addedIDs: make(map[hook.ID]bool, len(b.Accepts)),
+				addedAt: make(map[hook.ID]int, len(b.Accepts)),
 			}
 			return c.run()
 		})
@@ -45,7 +45,7 @@ type commit struct {
 	unwritten *store.Unwritten
 	since     hook.ID
 	added     []store.Target
-	addedIDs  map[hook.ID]bool
+	addedAt   map[hook.ID]int // where in added
 	written   map[hook.ID]struct{}
 	born      []birth
 }

@@ -61,7 +61,7 @@ const deliveryByID = deliveryRows + ` WHERE d.id = ?1 AND (?2 = 0 OR d.tenant_id
 
 // DeliveryByID implements store.DeliveryLog.
 func (db *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (d store.DeliveryRow, err error) {
-	if err := db.catchUpToShow(ctx, tenant, 0); err != nil {
+	if err := db.catchUpToShow(ctx, store.Scope{Delivery: id}); err != nil {
 		return d, err
 	}
 	err = scanDeliveryRow(db.row(ctx, deliveryByID, id, tenant), &d)

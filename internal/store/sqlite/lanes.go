@@ -30,7 +30,7 @@ SELECT due_at FROM deliveries WHERE endpoint_id = ?1 AND state = 0 AND due_at > 
 
 // ReadAhead implements store.LaneReader.
 func (db *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := db.catchUp(ctx, 0, endpoint); err != nil {
+	if err := db.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
 		return nil, err
 	}
 	out, err := list(ctx, db, scanDelivery, readAhead, endpoint, now.UnixMicro(), limit)
@@ -39,7 +39,7 @@ func (db *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, li
 
 // NewestDue implements store.LaneReader.
 func (db *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := db.catchUp(ctx, 0, endpoint); err != nil {
+	if err := db.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
 		return nil, err
 	}
 	out, err := list(ctx, db, scanDelivery, newestDue, endpoint, now.UnixMicro(), limit)
@@ -48,7 +48,7 @@ func (db *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, li
 
 // NextDue implements store.LaneReader.
 func (db *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
-	if err := db.catchUp(ctx, 0, endpoint); err != nil {
+	if err := db.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
 		return time.Time{}, err
 	}
 	var due time.Time
@@ -72,7 +72,7 @@ FROM e WHERE e.id IS NOT NULL`
 
 // PendingEndpoints implements store.LaneReader.
 func (db *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.PendingEndpoint, error) {
-	if err := db.catchUp(ctx, 0, 0); err != nil {
+	if err := db.catchUp(ctx, store.Scope{}); err != nil {
 		return nil, err
 	}
 	out, err := list(ctx, db, func(r scannable, p *store.PendingEndpoint) error {
@@ -91,7 +91,7 @@ const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= ?
 
 // AcceptedSince implements store.LaneReader.
 func (db *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
-	if err := db.catchUp(ctx, 0, 0); err != nil {
+	if err := db.catchUp(ctx, store.Scope{}); err != nil {
 		return nil, err
 	}
 	out, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) }, acceptedSince, since)

@@ -37,7 +37,7 @@ DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= ?1 L
 // Prune implements store.Maintenance. It looks for events without the writer's
 // turn, so that a long search past kept events delays nobody.
 func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
-	if err := db.catchUp(ctx, 0, 0); err != nil {
+	if err := db.catchUp(ctx, store.Scope{}); err != nil {
 		return store.Pruned{}, err
 	}
 	events, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) },

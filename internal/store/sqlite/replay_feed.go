@@ -125,7 +125,7 @@ func (db *DB) CountByEndpoint(ctx context.Context, df store.DeliveryFilter, limi
 	if err := db.usable(); err != nil {
 		return nil, err
 	}
-	if err := db.catchUpToShow(ctx, df.Tenant, 0); err != nil {
+	if err := db.catchUpToFind(ctx, &df); err != nil {
 		return nil, err
 	}
 	type row struct {

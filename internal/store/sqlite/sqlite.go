@@ -144,7 +144,7 @@ SELECT max(
 
 // MaxID returns the greatest id stored, 0 in an empty store.
 func (db *DB) MaxID(ctx context.Context) (hook.ID, error) {
-	if err := db.catchUp(ctx, 0, 0); err != nil {
+	if err := db.catchUp(ctx, store.Scope{}); err != nil {
 		return 0, err
 	}
 	var id hook.ID

@@ -74,12 +74,21 @@ func (c *commit) later(a *store.Accept) (any, error) {
 // add notes a delivery that gets its row later. An id that is taken would be a
 // silent loss then.
 func (c *commit) add(t store.Target) error {
-	if _, taken := c.unwritten.Get(t.ID); taken || c.addedIDs[t.ID] {
+	if _, taken := c.target(t.ID); taken {
 		return fmt.Errorf("%w: delivery id %d is taken", store.ErrRefused, t.ID)
 	}
-	c.addedIDs[t.ID] = true
+	c.addedAt[t.ID] = len(c.added)
 	c.added = append(c.added, t)
 	return nil
+}
+
+// target returns the target of a delivery without a row, be it of this batch or
+// of an earlier one.
+func (c *commit) target(id hook.ID) (store.Target, bool) {
+	if i, ok := c.addedAt[id]; ok {
+		return c.added[i], true
+	}
+	return c.unwritten.Get(id)
 }
 
 // lateAgain brings the targets of an event back that an earlier run of the
@@ -109,7 +118,7 @@ func (c *commit) lateAgain(a *store.Accept) error {
 // any other. It reports whether the settle is done.
 func (c *commit) settleUnwritten(s *store.Settle) (bool, error) {
 	id := s.Delivery.ID
-	t, ok := c.unwritten.Get(id)
+	t, ok := c.target(id)
 	if !ok || c.wrote(id) {
 		return false, nil
 	}
@@ -230,22 +239,30 @@ func (db *DB) writeOut(ctx context.Context, targets []store.Target) error {
 	return nil
 }
 
-// catchUp writes the rows of a tenant's and endpoint's deliveries that have
-// none, so that a read sees them all; 0 means any.
-func (db *DB) catchUp(ctx context.Context, tenant, endpoint hook.ID) error {
-	if len(db.unwritten.Matching(tenant, endpoint)) == 0 {
+// catchUp writes the rows of the deliveries in the scope that have none, so that
+// a read sees them all.
+func (db *DB) catchUp(ctx context.Context, s store.Scope) error {
+	if len(db.unwritten.Matching(s)) == 0 {
 		return nil
 	}
 	return db.exclusive(ctx, "write deliveries", func(ctx context.Context) error {
-		return db.writeOut(ctx, db.unwritten.Matching(tenant, endpoint))
+		return db.writeOut(ctx, db.unwritten.Matching(s))
 	})
 }
 
 // catchUpToShow is catchUp for those who look. With a full disk they see what
 // there is.
-func (db *DB) catchUpToShow(ctx context.Context, tenant, endpoint hook.ID) error {
-	if err := db.catchUp(ctx, tenant, endpoint); !errors.Is(err, hook.ErrStoreFull) {
+func (db *DB) catchUpToShow(ctx context.Context, s store.Scope) error {
+	if err := db.catchUp(ctx, s); !errors.Is(err, hook.ErrStoreFull) {
 		return err
+	}
+	return nil
+}
+
+// catchUpToFind is catchUpToShow for what a filter may match.
+func (db *DB) catchUpToFind(ctx context.Context, df *store.DeliveryFilter) error {
+	if s, ok := df.Scope(); ok {
+		return db.catchUpToShow(ctx, s)
 	}
 	return nil
 }
@@ -313,5 +330,6 @@ func (db *DB) writeRest() error {
 // committed notes what a commit has left unwritten, and what no longer is.
 func (c *commit) committed(db *DB) {
 	db.since = c.since
-	db.unwritten.Committed(c.added, slices.Collect(maps.Keys(c.written)))
+	added := slices.DeleteFunc(c.added, func(t store.Target) bool { return c.wrote(t.ID) })
+	db.unwritten.Committed(added, slices.Collect(maps.Keys(c.written)))
 }

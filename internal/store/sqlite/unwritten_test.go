@@ -249,3 +249,53 @@ func TestCloseLeavesNothingToRecover(t *testing.T) {
 		t.Errorf("%d rows after Close, want 5", n)
 	}
 }
+
+// TestReadsWriteWhatTheyShow: a read has the rows written that it may show, and
+// leaves the others for later.
+func TestReadsWriteWhatTheyShow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		read func(w *load, d hook.Delivery) (found int, err error)
+		rows int
+	}{
+		"delivery": {func(w *load, d hook.Delivery) (int, error) {
+			got, err := w.db.DeliveryByID(t.Context(), w.tenant, d.ID)
+			return got.Progress.Run, err
+		}, 1},
+		"counts of an event": {func(w *load, d hook.Delivery) (int, error) {
+			n, err := w.db.CountDeliveries(t.Context(), w.tenant, d.EventID)
+			return n.Pending, err
+		}, 1},
+		"list of an event": {func(w *load, d hook.Delivery) (int, error) {
+			rows, _, err := w.db.ListDeliveries(t.Context(), store.DeliveryFilter{Tenant: w.tenant, Event: d.EventID}, store.Page{Limit: 10})
+			return len(rows), err
+		}, 1},
+		"lane": {func(w *load, d hook.Delivery) (int, error) {
+			rows, err := w.db.ReadAhead(t.Context(), d.EndpointID, w.now, 10)
+			return len(rows), err
+		}, 1},
+		"list of the tenant": {func(w *load, _ hook.Delivery) (int, error) {
+			rows, _, err := w.db.ListDeliveries(t.Context(), store.DeliveryFilter{Tenant: w.tenant}, store.Page{Limit: 10})
+			return len(rows) - 2, err
+		}, 3},
+		"dead letters": {func(w *load, _ hook.Delivery) (int, error) {
+			dead := store.DeliveryFilter{Tenant: w.tenant, States: []hook.DeliveryState{hook.Dead}}
+			rows, _, err := w.db.ListDeliveries(t.Context(), dead, store.Page{Limit: 10})
+			return len(rows) + 1, err
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), sqlite.FileName)
+			w := newLoad(t, open(t, path), 3)
+			batch := w.batch(3)
+			check(t, w.db.Commit(t.Context(), batch))
+			if n, err := c.read(w, batch.Accepts[1].Deliveries[0]); err != nil || n != 1 {
+				t.Errorf("found %d, %v", n, err)
+			}
+			if n := rowsOnDisk(t, path); n != c.rows {
+				t.Errorf("%d rows on disk, want %d", n, c.rows)
+			}
+		})
+	}
+}

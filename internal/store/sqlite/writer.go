@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // writer is the one connection that writes. Whoever has its turn may use it;
@@ -94,7 +96,7 @@ func (t tx) row(query string, args ...any) *sql.Row {
 // the rows of all deliveries.
 func (db *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
 	return db.exclusive(ctx, doing, func(ctx context.Context) error {
-		if err := db.writeOut(ctx, db.unwritten.Matching(0, 0)); err != nil {
+		if err := db.writeOut(ctx, db.unwritten.Matching(store.Scope{})); err != nil {
 			return err
 		}
 		if err := db.write.transaction(ctx, fn); err != nil {

@@ -20,6 +20,7 @@ var settleTests = []test{
 	{"nothing ends twice", settleWithoutAttemptTwice},
 	{"the first delivery time stays", settleFirstDelivered},
 	{"accepts and settles share a batch", settleWithAccepts},
+	{"a delivery may be settled by the batch that accepts it", settleAtOnce},
 }
 
 func settleRoundTrip(w *world) {
@@ -230,4 +231,25 @@ func settleWithAccepts(w *world) {
 		w.t.Errorf("outcomes %d, %d; want stored, written", a.Outcome, s.Outcome)
 	}
 	w.wantUsage(ten.ID, 1, 7, "after one in, one out")
+}
+
+// settleAtOnce: nobody does this in one commit today, but nothing forbids it.
+func settleAtOnce(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	delivered, failed, left := w.accept(ten, e), w.accept(ten, e), w.accept(ten, e)
+	b := &store.Batch{
+		Accepts: []*store.Accept{delivered, failed, left},
+		Settles: []*store.Settle{w.success(delivered.Deliveries[0]), w.retry(failed.Deliveries[0], time.Minute)},
+	}
+	w.commit(b)
+	for _, s := range b.Settles {
+		if s.Outcome != store.SettleWritten {
+			w.t.Errorf("outcome %v, want written", s.Outcome)
+		}
+		w.same(w.delivery(s.Delivery.ID), s.Delivery, "delivery")
+		w.same(w.attempts(s.Delivery.ID), []hook.Attempt{*s.Attempt}, "attempts")
+	}
+	w.same(w.delivery(left.Deliveries[0].ID), left.Deliveries[0], "the other delivery")
+	w.wantUsage(ten.ID, 2, int64(failed.Deliveries[0].Size+left.Deliveries[0].Size), "after the batch")
 }
