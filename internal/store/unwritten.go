@@ -53,7 +53,7 @@ func AppendTargets(dst []byte, e *hook.Event, targets []Target) []byte {
 		t := &targets[i]
 		dst = binary.AppendVarint(dst, int64(t.ID-e.ID))
 		dst = binary.AppendVarint(dst, int64(t.Endpoint))
-		dst = binary.AppendVarint(dst, t.Due.Sub(e.CreatedAt).Microseconds())
+		dst = binary.AppendVarint(dst, t.Due.UnixMicro()-e.CreatedAt.UnixMicro())
 		dst = binary.AppendVarint(dst, int64(t.Size))
 	}
 	return dst
@@ -74,7 +74,7 @@ func ParseTargets(b []byte, e *hook.Event) (out []Target, err error) {
 		}
 		out = append(out, Target{
 			ID: e.ID + hook.ID(v[0]), Tenant: e.TenantID, Event: e.ID, Endpoint: hook.ID(v[1]),
-			Due: e.CreatedAt.Add(time.Duration(v[2]) * time.Microsecond), Size: int(v[3]),
+			Due: time.UnixMicro(e.CreatedAt.UnixMicro() + v[2]).UTC(), Size: int(v[3]),
 		})
 	}
 	return out, nil

@@ -75,6 +75,7 @@ func FuzzParseTargets(f *testing.F) {
 	e := hook.Event{ID: 100, TenantID: 7, CreatedAt: accepted}
 	f.Add(store.AppendTargets(nil, &e, []store.Target{{ID: 101, Endpoint: 5, Due: accepted, Size: 1024}}))
 	f.Add([]byte{0x80})
+	f.Add([]byte("\x7f\xf7\xff\xff\x15\xbd\xbd\xbd\xbd\xbd\xbd\xbd\xbd\xf9\x01!")) // due centuries ago
 	f.Fuzz(func(t *testing.T, b []byte) {
 		targets, err := store.ParseTargets(b, &e)
 		if err != nil {
