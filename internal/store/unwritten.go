@@ -163,7 +163,8 @@ func (u *Unwritten) Overdue(now time.Time) (out []Target) {
 // Scope says whose rows are wanted; 0 means any.
 type Scope struct{ Tenant, Endpoint, Event, Delivery hook.ID }
 
-func (s Scope) holds(t *Target) bool {
+// Holds reports whether the row of the target is wanted.
+func (s Scope) Holds(t *Target) bool {
 	among := func(wanted, id hook.ID) bool { return wanted == 0 || wanted == id }
 	return among(s.Tenant, t.Tenant) && among(s.Endpoint, t.Endpoint) && among(s.Event, t.Event) && among(s.Delivery, t.ID)
 }
@@ -189,13 +190,40 @@ func (u *Unwritten) Matching(s Scope) (out []Target) {
 		return nil
 	}
 	if s.Delivery != 0 {
-		if t, ok := u.targets[s.Delivery]; ok && s.holds(&t) {
+		if t, ok := u.targets[s.Delivery]; ok && s.Holds(&t) {
 			out = append(out, t)
 		}
 		return out
 	}
 	for _, id := range u.order {
-		if t, ok := u.targets[id]; ok && s.holds(&t) {
+		if t, ok := u.targets[id]; ok && s.Holds(&t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Unknown returns the targets of the given endpoints but for the deliveries that
+// are known, oldest first. No endpoint means all.
+func (u *Unwritten) Unknown(endpoints, known []hook.ID) (out []Target) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	wanted := make(map[hook.ID]bool, len(endpoints))
+	for _, id := range endpoints {
+		if u.endpoints[id] > 0 {
+			wanted[id] = true
+		}
+	}
+	if len(u.targets) == 0 || len(wanted) == 0 && len(endpoints) > 0 {
+		return nil
+	}
+	knows := make(map[hook.ID]bool, len(known))
+	for _, id := range known {
+		knows[id] = true
+	}
+	for _, id := range u.order {
+		t, ok := u.targets[id]
+		if ok && !knows[id] && (len(endpoints) == 0 || wanted[t.Endpoint]) {
 			out = append(out, t)
 		}
 	}

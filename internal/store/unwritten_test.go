@@ -209,3 +209,28 @@ func TestAttemptDocumentSurvives(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownLeavesOutWhatIsKnown: lanes read what they do not hold.
+func TestUnknownLeavesOutWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	u := store.NewUnwritten()
+	var all []store.Target
+	for i := range hook.ID(6) {
+		all = append(all, newTarget(t, 10+i, 1+i, 100+i%3, accepted))
+	}
+	u.Committed(all, nil)
+	u.Committed(nil, []hook.ID{all[3].ID})
+	for name, tc := range map[string]struct {
+		endpoints, known []hook.ID
+		want             []store.Target
+	}{
+		"all":               {nil, nil, []store.Target{all[0], all[1], all[2], all[4], all[5]}},
+		"of two endpoints":  {[]hook.ID{100, 102}, nil, []store.Target{all[0], all[2], all[5]}},
+		"not what is known": {[]hook.ID{100, 102}, []hook.ID{all[2].ID, all[1].ID}, []store.Target{all[0], all[5]}},
+		"of nobody":         {[]hook.ID{7}, nil, nil},
+	} {
+		if diff := cmp.Diff(tc.want, u.Unknown(tc.endpoints, tc.known), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(store.Target{})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -22,7 +22,8 @@ const commitTries = 3
 // write and one round trip, ended by a single sync, which makes them one
 // transaction and commits it. A node that stops cannot stand between two
 // statements; should it stop in the middle of that write, a take-over ends its
-// session (see TakeShards).
+// session (see TakeShards). A node commits one batch after the other: what the
+// next one leaves out depends on it.
 func (d *DB) Commit(ctx context.Context, b *store.Batch) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -57,6 +58,7 @@ type run struct {
 	accepts acceptRun
 	settles settleRun
 	lanes   laneRun
+	late    lateRun
 }
 
 // commitOnce sends the batch and fills in the outcomes. What the transaction
@@ -65,11 +67,15 @@ type run struct {
 func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (committed bool, err error) {
 	r := &run{pipeline: pipelines.Get().(*pipeline), batch: b}
 	defer r.release()
-	r.queueAccepts()
-	if err := r.queueSettles(); err != nil {
+	r.late.begin(d.unwrittenOf(b.Node), b)
+	r.queueTenantLocks()
+	shards := r.queueShardLocks()
+	r.queueAccepts(shards)
+	if err := r.queueSettles(shards); err != nil {
 		return false, err
 	}
 	r.queueLanes()
+	r.addSince()
 	if len(r.calls) == 0 {
 		return true, nil
 	}
@@ -77,17 +83,28 @@ func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (co
 		return false, err
 	}
 	r.lanes.report()
-	return true, errors.Join(r.explainAccepts(ctx, conn), r.explainSettles(ctx, conn))
+	if err := errors.Join(r.explainAccepts(ctx, conn), r.explainSettles(ctx, conn)); err != nil {
+		return true, err
+	}
+	r.late.committed(b)
+	return true, nil
 }
 
-// lockShards waits for take-overs that are under way. It is a statement of its
-// own because the next one then gets a snapshot that sees what they did.
-const lockShards = `SELECT pg_advisory_xact_lock_shared(7001, shard) FROM unnest($1::int[]) AS shard`
+// lockShards waits for take-overs that are under way, and for those who write
+// the rows of deliveries that have none. It is a statement of its own because
+// the next one then gets a snapshot that sees what they did.
+const lockShards = `
+SELECT pg_advisory_xact_lock_shared(7001, shard) FROM unnest($1::int[]) AS shard
+UNION ALL
+SELECT pg_advisory_xact_lock_shared(7009, 0)`
 
-// queueShardLocks locks the shards of all settles and lanes, in order, and
-// returns them.
+// queueShardLocks locks the shards of all settles and lanes, and of deliveries
+// whose rows come later, in order, and returns them.
 func (r *run) queueShardLocks() []int {
 	var seen [hook.Shards]bool
+	for _, t := range r.late.added {
+		seen[hook.ShardOf(t.Endpoint)] = true
+	}
 	for _, s := range r.batch.Settles {
 		seen[s.Shard] = true
 	}
@@ -99,6 +116,9 @@ func (r *run) queueShardLocks() []int {
 		if wanted {
 			shards = append(shards, shard)
 		}
+	}
+	if len(shards) == 0 {
+		return nil
 	}
 	r.query(lockShards, nil)
 	columns[int]{r.pipeline, shards}.int4s(func(shard int) int { return shard })

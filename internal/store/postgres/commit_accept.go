@@ -29,8 +29,9 @@ const lockTenants = `SELECT pg_advisory_xact_lock_shared(7003, tenant) FROM unne
 //     two nodes cannot deadlock.
 //   - stored: events without key, or whose key was won. No conflict clause: an
 //     id that is taken fails the batch instead of losing an event.
-//   - sent: the deliveries of stored events. IS TRUE keeps the planner from
+//   - named: the deliveries of stored events. IS TRUE keeps the planner from
 //     turning the hashed lookup into a join of the batch with itself.
+//   - sent: those of them that get their row at once.
 //
 // acceptAgain is the same for a batch that may be stored already: it passes
 // over events that are there, with their keys and deliveries, for all of them
@@ -61,53 +62,67 @@ WITH won AS (
     WHERE k.expires_at <= $7
   RETURNING k.event_id),
 stored AS (
-  INSERT INTO events (id, tenant_id, created_at, type, content_type, payload)
-  SELECT n.id, n.tenant_id, n.created_at, n.type, n.content_type, n.payload
+  INSERT INTO events (id, tenant_id, created_at, type, content_type, payload, targets)
+  SELECT n.id, n.tenant_id, n.created_at, n.type, n.content_type, n.payload, n.targets
   FROM (
     SELECT unnest($8::bigint[]) AS id, unnest($9::bigint[]) AS tenant_id, unnest($10::bigint[]) AS rev,
       unnest($11::bool[]) AS keyed, unnest($12::timestamptz[]) AS created_at, unnest($13::text[]) AS type,
-      unnest($14::text[]) AS content_type, unnest($15::bytea[]) AS payload) AS n
+      unnest($14::text[]) AS content_type, unnest($15::bytea[]) AS payload, unnest($26::bytea[]) AS targets) AS n
   WHERE ` + acceptFresh + `
     AND (NOT n.keyed OR n.id IN (SELECT event_id FROM won))`
 
 	acceptDeliveries = `
   RETURNING id),
+named AS (
+  SELECT * FROM (
+    SELECT unnest($16::bigint[]) AS id, unnest($17::bigint[]) AS tenant_id, unnest($18::bigint[]) AS event_id,
+      unnest($19::bigint[]) AS endpoint_id, unnest($20::timestamptz[]) AS due_at, unnest($21::timestamptz[]) AS run_due_at,
+      unnest($22::int[]) AS run, unnest($23::int[]) AS size, unnest($27::bigint[]) AS fence) AS n
+  WHERE (n.event_id IN (SELECT id FROM stored)) IS TRUE),
 sent AS (
   INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, run, size)
   SELECT n.id, n.tenant_id, n.event_id, n.endpoint_id, n.due_at, n.run_due_at, n.run, n.size
-  FROM (
-    SELECT unnest($16::bigint[]) AS id, unnest($17::bigint[]) AS tenant_id, unnest($18::bigint[]) AS event_id,
-      unnest($19::bigint[]) AS endpoint_id, unnest($20::timestamptz[]) AS due_at, unnest($21::timestamptz[]) AS run_due_at,
-      unnest($22::int[]) AS run, unnest($23::int[]) AS size) AS n
-  WHERE (n.event_id IN (SELECT id FROM stored)) IS TRUE
-  RETURNING tenant_id, size),
+  FROM named n WHERE ` + acceptNow + `),
 used AS (
   INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes)
-  SELECT tenant_id, $24::bigint, count(*), sum(size) FROM sent GROUP BY tenant_id ORDER BY tenant_id
+  SELECT tenant_id, $24::bigint, count(*), sum(size) FROM named GROUP BY tenant_id ORDER BY tenant_id
   ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes)
 SELECT array_agg(id) FROM stored`
+
+	// acceptNow keeps the deliveries whose rows cannot come later: they are
+	// wanted now, or the node $24 no longer owns their lane in the epoch it
+	// thinks, so that the new owner has to find them. $28 are the shards of the
+	// batch.
+	acceptNow = `(n.fence IN (SELECT s.epoch * 256 + s.shard FROM shards s WHERE s.owner_id = $24 AND s.shard = ANY($28::smallint[]))) IS NOT TRUE`
 )
 
 // acceptRun is the accepts of one run.
 type acceptRun struct {
 	asked   []*store.Accept // sent to the server
 	repeats []repeat        // not sent: their key is in asked already
+	tenants []hook.ID       // of asked
 	stored  []int64         // event ids the transaction wrote
 }
 
 // repeat is an accept whose key another accept of the same batch carries.
 type repeat struct{ accept, of *store.Accept }
 
-// queueAccepts adds the accepts to the pipeline.
-func (r *run) queueAccepts() {
+// queueTenantLocks locks the tenants of the accepts.
+func (r *run) queueTenantLocks() {
 	if len(r.batch.Accepts) == 0 {
 		return
 	}
 	r.accepts.separate(r.batch.Accepts)
-	tenants := tenantsOf(r.accepts.asked)
+	r.accepts.tenants = tenantsOf(r.accepts.asked)
 	r.query(lockTenants, nil)
-	columns[int]{r.pipeline, tenantLocks(tenants)}.int4s(func(lock int) int { return lock })
+	columns[int]{r.pipeline, tenantLocks(r.accepts.tenants)}.int4s(func(lock int) int { return lock })
+}
 
+// queueAccepts adds the accepts to the pipeline.
+func (r *run) queueAccepts(shards []int) {
+	if len(r.batch.Accepts) == 0 {
+		return
+	}
 	statement := acceptFirst
 	if r.batch.Rerun {
 		statement = acceptAgain
@@ -116,9 +131,13 @@ func (r *run) queueAccepts() {
 	r.addKeys(r.accepts.asked)
 	r.time(r.batch.Now)
 	r.addEvents(r.accepts.asked)
-	r.addDeliveries(r.accepts.asked)
+	deliveries := deliveriesOf(r.accepts.asked)
+	r.addDeliveries(deliveries)
 	r.id(int64(r.batch.Node))
-	columns[hook.ID]{r.pipeline, tenants}.int8s(func(t hook.ID) int64 { return int64(t) })
+	columns[hook.ID]{r.pipeline, r.accepts.tenants}.int8s(func(t hook.ID) int64 { return int64(t) })
+	columns[*store.Accept]{r.pipeline, r.accepts.asked}.byteas(r.late.targets)
+	columns[*hook.Delivery]{r.pipeline, deliveries}.int8s(r.late.fence)
+	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
 }
 
 // separate finds accepts with equal keys: one statement cannot write a key
@@ -213,13 +232,17 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-func (r *run) addDeliveries(accepts []*store.Accept) {
+func deliveriesOf(accepts []*store.Accept) []*hook.Delivery {
 	deliveries := make([]*hook.Delivery, 0, len(accepts))
 	for _, a := range accepts {
 		for i := range a.Deliveries {
 			deliveries = append(deliveries, &a.Deliveries[i])
 		}
 	}
+	return deliveries
+}
+
+func (r *run) addDeliveries(deliveries []*hook.Delivery) {
 	c := columns[*hook.Delivery]{r.pipeline, deliveries}
 	c.int8s(func(d *hook.Delivery) int64 { return int64(d.ID) })
 	c.int8s(func(d *hook.Delivery) int64 { return int64(d.TenantID) })
@@ -290,10 +313,11 @@ func (r *acceptRun) reportRepeats() []*store.Accept {
 }
 
 // whyRefused reads what is stored under the id and under the key of accepts
-// that were not written. The deliveries are counted for repetitions only.
+// that were not written. The deliveries are for repetitions only, which tell how
+// many there are: some may have no row yet.
 const whyRefused = `
 SELECT n.i, e.tenant_id, e.type, e.created_at, sha256(e.payload), k.event_id, k.body_hash,
-       (SELECT count(*) FROM deliveries d WHERE d.event_id = k.event_id)
+       ARRAY(SELECT d.id FROM deliveries d WHERE d.event_id = k.event_id), (SELECT w.targets FROM events w WHERE w.id = k.event_id)
 FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY AS n(id, tenant_id, key, i)
 LEFT JOIN events e ON e.id = n.id
 LEFT JOIN idempotency_keys k ON k.tenant_id = n.tenant_id AND k.scope = 0 AND k.key = n.key AND k.expires_at > $4`
@@ -311,12 +335,12 @@ func explainRefused(ctx context.Context, conn *pgx.Conn, open []*store.Accept, b
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var i, count int
+		var i int
 		var f found
-		if err := rows.Scan(&i, &f.tenant, &f.typ, &f.created, &f.digest, &f.winner, &f.hash, &count); err != nil {
+		if err := rows.Scan(&i, &f.tenant, &f.typ, &f.created, &f.digest, &f.winner, &f.hash, &f.rows, &f.targets); err != nil {
 			return fmt.Errorf("explain accepts: %w", err)
 		}
-		if err := f.explain(open[i-1], count, b.Rerun); err != nil {
+		if err := f.explain(open[i-1], b.Rerun); err != nil {
 			return err
 		}
 	}
@@ -335,24 +359,33 @@ type found struct {
 	digest  []byte
 	winner  *int64
 	hash    []byte
+	rows    []hook.ID // deliveries of the winner
+	targets []byte    // and those that it names itself
+}
+
+// count returns how many deliveries the holder of the key has.
+func (f *found) count() (int, error) {
+	late, err := store.ParseTargets(f.targets, &hook.Event{ID: hook.ID(*f.winner)})
+	return len(f.rows) + len(without(late, f.rows)), err
 }
 
 // explain sets the outcome. Only a rerun looks at the event under the id: a
 // first run stores it or fails.
-func (f *found) explain(a *store.Accept, count int, rerun bool) error {
+func (f *found) explain(a *store.Accept, rerun bool) (err error) {
 	switch {
 	case rerun && f.tenant != nil && f.is(&a.Event):
 		stored(a) // by the first run
 	case rerun && f.tenant != nil:
 		return fmt.Errorf("%w: event id %d belongs to another event", store.ErrRefused, a.Event.ID)
 	case f.winner != nil && bytes.Equal(f.hash, a.KeyHash[:]):
-		a.Outcome, a.EventID, a.Count = store.AcceptReplayed, hook.ID(*f.winner), count
+		a.Outcome, a.EventID = store.AcceptReplayed, hook.ID(*f.winner)
+		a.Count, err = f.count()
 	case f.winner != nil:
 		a.Outcome = store.AcceptConflict
 	default:
 		a.Outcome = store.AcceptStale
 	}
-	return nil
+	return err
 }
 
 // is tells the event that an earlier run stored from one that another node

@@ -114,20 +114,19 @@ type settleRun struct {
 // settleRound is one statement's worth: no delivery occurs twice.
 type settleRound struct {
 	settles []*store.Settle
-	written []int64 // ids of the deliveries the transaction wrote
+	born    []store.Target // of each settle, if their rows come with their results
+	written []int64        // ids of the deliveries the transaction wrote
 }
 
 // queueSettles adds the settles to the pipeline, by delivery id: that is the
 // order in which deletions lock the same rows.
-func (r *run) queueSettles() error {
-	if len(r.batch.Settles)+len(r.batch.Lanes) == 0 {
-		return nil
-	}
-	shards := r.queueShardLocks()
+func (r *run) queueSettles(shards []int) error {
 	rest := slices.Clone(r.batch.Settles)
 	slices.SortStableFunc(rest, func(a, b *store.Settle) int {
 		return cmp.Or(cmp.Compare(a.Delivery.ID, b.Delivery.ID), cmp.Compare(a.Prev, b.Prev))
 	})
+	rest = r.settleUnwritten(rest)
+	r.addOwed()
 	for len(rest) > 0 {
 		var round []*store.Settle
 		round, rest = oneOfEach(rest)
@@ -144,15 +143,16 @@ func (r *run) queueSettles() error {
 // queueRound adds one statement of settles.
 func (r *run) queueRound(round *settleRound, shards []int) error {
 	first := allFirst(round.settles, r.batch.Node)
-	statement := settleFirst
-	if !first {
-		statement = settleStatement(round.settles)
-	}
-	r.query(statement, &round.written)
+	r.query(round.statement(first), &round.written)
 	r.id(int64(r.batch.Node))
 	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
 	c := columns[*store.Settle]{r.pipeline, round.settles}
 	c.int8s(fence)
+	if round.born != nil {
+		addTargets(columns[store.Target]{r.pipeline, round.born})
+		r.addBorn(round.settles)
+		return nil
+	}
 	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
 	if first {
 		r.addFirst(round.settles)
@@ -161,17 +161,24 @@ func (r *run) queueRound(round *settleRound, shards []int) error {
 	return r.addSettles(round.settles)
 }
 
-// fence puts shard and epoch into one number: one column to send and to hash.
-func fence(s *store.Settle) int64 { return s.Epoch*hook.Shards + int64(s.Shard) }
+func fence(s *store.Settle) int64 { return fenceOf(s.Shard, s.Epoch) }
 
-// settleStatement leaves replays alone unless a settle belongs to one.
-func settleStatement(settles []*store.Settle) string {
-	for _, s := range settles {
-		if s.Delivery.ReplayID != 0 {
-			return settleReplay
-		}
+// fenceOf puts shard and epoch into one number: one column to send and to hash.
+func fenceOf(shard int, epoch int64) int64 { return epoch*hook.Shards + int64(shard) }
+
+// statement returns what writes the round. Replays are left alone unless a
+// settle belongs to one.
+func (r *settleRound) statement(first bool) string {
+	switch {
+	case r.born != nil:
+		return settleBorn
+	case first:
+		return settleFirst
+	case slices.ContainsFunc(r.settles, func(s *store.Settle) bool { return s.Delivery.ReplayID != 0 }):
+		return settleReplay
+	default:
+		return settleBatch
 	}
-	return settleBatch
 }
 
 // oneOfEach splits sorted settles into the first of each delivery and the
@@ -234,7 +241,8 @@ const whyUnwritten = `
 SELECT r.i, coalesce((SELECT s.owner_id = $1 AND s.epoch = r.epoch FROM shards s WHERE s.shard = r.shard), false),
        CASE r.attempt_id WHEN 0
          THEN EXISTS (SELECT FROM deliveries d WHERE d.id = r.id AND d.attempts = r.prev AND d.state = r.state AND d.settled_at = r.settled_at)
-         ELSE EXISTS (SELECT FROM attempts a WHERE a.id = r.attempt_id AND a.delivery_id = r.id) END
+         ELSE EXISTS (SELECT FROM attempts a WHERE a.id = r.attempt_id AND a.delivery_id = r.id)
+           OR EXISTS (SELECT FROM deliveries d WHERE d.id = r.id AND (d.first_attempt::json ->> 'id')::bigint = r.attempt_id) END
 FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::int[], $6::smallint[], $7::timestamptz[], $8::bigint[])
   WITH ORDINALITY AS r(shard, epoch, id, prev, state, settled_at, attempt_id, i)`
 

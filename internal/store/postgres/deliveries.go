@@ -65,6 +65,9 @@ const deliveryByID = deliveryRow + ` WHERE d.id = $1 AND ($2::bigint = 0 OR d.te
 
 // DeliveryByID returns a delivery.
 func (d *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (store.DeliveryRow, error) {
+	if err := d.catchUpToShow(ctx, store.Scope{Delivery: id}); err != nil {
+		return store.DeliveryRow{}, err
+	}
 	row, err := scanDeliveryRow(d.pool.QueryRow(ctx, deliveryByID, id, int64(tenant)))
 	if err != nil {
 		return store.DeliveryRow{}, failed("read delivery", err)
@@ -87,6 +90,9 @@ func (d *DB) CountMatching(ctx context.Context, f store.DeliveryFilter, p store.
 }
 
 func (d *DB) countMatching(ctx context.Context, f *store.DeliveryFilter, p store.Page) (store.Counted, error) {
+	if err := d.catchUpToFind(ctx, f); err != nil {
+		return store.Counted{}, err
+	}
 	if f.CountsDue() {
 		endpoints, all, err := d.endpointsOf(ctx, f)
 		if err != nil {
@@ -110,10 +116,29 @@ SELECT id, tenant_id, delivery_id, endpoint_id, event_id, node_id, n, run, kind,
   next_due_at, coalesce(error, ''), coalesce(detail, '{}'), excerpt
 FROM attempts WHERE delivery_id = $1 AND id >= $1 AND ($2::bigint = 0 OR tenant_id = $2) ORDER BY id`
 
+// bornWith is the attempt that the row of a delivery came with.
+const bornWith = `
+SELECT id, tenant_id, endpoint_id, event_id, first_attempt, first_excerpt FROM deliveries
+WHERE id = $1 AND ($2::bigint = 0 OR tenant_id = $2) AND first_attempt IS NOT NULL`
+
 // AttemptsOf returns the attempts of a delivery, oldest first. An attempt is
 // younger than its delivery, which spares the partitions before it.
 func (d *DB) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error) {
-	return collect(ctx, d.pool, &query{attemptsOf, []any{delivery, int64(tenant)}}, "read attempts", scanAttempt)
+	first, err := collect(ctx, d.pool, &query{bornWith, []any{delivery, int64(tenant)}}, "read first attempt", scanBorn)
+	if err != nil {
+		return nil, err
+	}
+	others, err := collect(ctx, d.pool, &query{attemptsOf, []any{delivery, int64(tenant)}}, "read attempts", scanAttempt)
+	return append(first, others...), err
+}
+
+func scanBorn(row pgx.Row) (a hook.Attempt, err error) {
+	var document string
+	if err := row.Scan(&a.DeliveryID, &a.TenantID, &a.EndpointID, &a.EventID, &document, &a.Excerpt); err != nil {
+		return hook.Attempt{}, err
+	}
+	err = store.ParseAttempt([]byte(document), &a)
+	return a, err
 }
 
 func scanAttempt(row pgx.Row) (a hook.Attempt, err error) {

@@ -248,6 +248,9 @@ func (d *DB) DeleteEndpoint(ctx context.Context, tenant, id hook.ID, now time.Ti
 
 // cancelPending cancels chunk by chunk until nothing is pending.
 func (d *DB) cancelPending(ctx context.Context, endpoint hook.ID, now time.Time) (int64, error) {
+	if err := d.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
+		return 0, err
+	}
 	var total int64
 	for {
 		var found, ended int64

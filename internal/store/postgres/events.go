@@ -113,6 +113,9 @@ WHERE e.id = $1 AND ($2::bigint = 0 OR e.tenant_id = $2) GROUP BY e.id`
 
 // CountDeliveries counts the deliveries of an event by state.
 func (d *DB) CountDeliveries(ctx context.Context, tenant, event hook.ID) (store.EventCounts, error) {
+	if err := d.catchUpToShow(ctx, store.Scope{Event: event}); err != nil {
+		return store.EventCounts{}, err
+	}
 	var c store.EventCounts
 	err := d.pool.QueryRow(ctx, countDeliveries, event, int64(tenant)).
 		Scan(&c.Total, &c.Pending, &c.Delivered, &c.Dead, &c.Cancelled)

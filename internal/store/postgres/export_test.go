@@ -21,6 +21,7 @@ const (
 	SettleSQL           = settleBatch
 	SettleFirstSQL      = settleFirst
 	SettleReplaySQL     = settleReplay
+	SettleBornSQL       = settleBorn
 	AcceptSQL           = acceptFirst
 )
 

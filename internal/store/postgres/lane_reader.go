@@ -33,17 +33,26 @@ ORDER BY d.due_at, d.id LIMIT 1`
 // ReadAhead returns up to limit pending deliveries of one endpoint due at now,
 // oldest due first. It locks nothing.
 func (d *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
+	if err := d.catchUpOwn(ctx, []hook.ID{endpoint}, nil); err != nil {
+		return nil, err
+	}
 	return collect(ctx, d.lanes, &query{readAhead, []any{endpoint, at(now), limit}}, "read ahead", scanDelivery)
 }
 
 // NewestDue returns up to limit pending deliveries due at now, newest due
 // first.
 func (d *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
+	if err := d.catchUpOwn(ctx, []hook.ID{endpoint}, nil); err != nil {
+		return nil, err
+	}
 	return collect(ctx, d.lanes, &query{newestDue, []any{endpoint, at(now), limit}}, "read newest due", scanDelivery)
 }
 
 // NextDue returns when the first pending delivery after now falls due.
 func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
+	if err := d.catchUpOwn(ctx, []hook.ID{endpoint}, nil); err != nil {
+		return time.Time{}, err
+	}
 	due, err := collect(ctx, d.lanes, &query{nextDue, []any{endpoint, at(now)}}, "read next due", scanTime)
 	if err != nil || len(due) == 0 {
 		return time.Time{}, err
@@ -64,6 +73,12 @@ CROSS JOIN LATERAL (
 
 // ReadDue implements store.DueReader.
 func (d *DB) ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
+	if len(endpoints) == 0 {
+		return nil, nil
+	}
+	if err := d.catchUpOwn(ctx, endpoints, known); err != nil {
+		return nil, err
+	}
 	q := &query{readDue, []any{endpoints, at(now), limit, known}}
 	rows, err := collect(ctx, d.lanes, q, "read due deliveries", scanDelivery)
 	if err != nil {
@@ -105,6 +120,9 @@ func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendin
 	if len(shards) == 0 {
 		return nil, nil
 	}
+	if err := d.catchUpOwn(ctx, nil, nil); err != nil {
+		return nil, err
+	}
 	var wanted [hook.Shards]bool
 	for _, s := range shards {
 		wanted[s] = true
@@ -135,6 +153,9 @@ const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= $
 // AcceptedSince returns the endpoints that got deliveries with ids from since
 // on.
 func (d *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
+	if err := d.catchUpOwn(ctx, nil, nil); err != nil {
+		return nil, err
+	}
 	return collect(ctx, d.lanes, &query{acceptedSince, []any{since}}, "read accepted since", scanID)
 }
 

@@ -57,6 +57,14 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 	if err != nil {
 		return nil, failed("take shards", err)
 	}
+	if len(held) == 0 {
+		return nil, nil
+	}
+	// What the owner before has accepted without rows can be seen now: an accept
+	// that comes later finds that the shard is taken.
+	if err := d.catchUpAll(ctx, endDead, int64(nowhere)); err != nil {
+		return nil, failed("take shards", err)
+	}
 	return held, nil
 }
 
@@ -69,6 +77,15 @@ const (
 SELECT shard, pg_advisory_xact_lock(7001, shard) FROM (
   SELECT shard FROM shards WHERE shard = ANY($2) AND (` + free + ` OR ($3 AND owner_id = $4)) ORDER BY shard) s`
 
+	lockTaking = `SELECT pg_advisory_xact_lock_shared(7009, 0)`
+
+	// takeSince prepares the node for leaving rows out from now on. Its since
+	// never rises here: it may owe rows from before.
+	takeSince = `
+INSERT INTO unwritten AS u (node_id, since)
+SELECT $1, coalesce(max(id), 0) + 1 FROM events WHERE id <= ` + idBound + `
+ON CONFLICT (node_id) DO UPDATE SET since = least(u.since, excluded.since) RETURNING since`
+
 	// takeLocked looks again: the shard may have been taken or renewed while
 	// this node waited for its lock.
 	takeLocked = `
@@ -79,6 +96,7 @@ FROM mine WHERE s.shard = mine.shard RETURNING s.shard, s.epoch`
 
 func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) ([]store.Held, error) {
 	var held []store.Held
+	var since hook.ID
 	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, waitForSettles, fmt.Sprintf("%dms", takeOverWait.Milliseconds())); err != nil {
 			return err
@@ -95,13 +113,21 @@ func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		}); err != nil || len(locked) == 0 {
 			return err
 		}
+		if _, err := tx.Exec(ctx, lockTaking); err != nil {
+			return err
+		}
 		rows, err = tx.Query(ctx, takeLocked, ttl, locked, mine, node)
 		if err != nil {
 			return err
 		}
-		held, err = collectHeld(rows)
-		return err
+		if held, err = collectHeld(rows); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, takeSince, node).Scan(&since)
 	})
+	if err == nil && len(held) > 0 {
+		d.unwrittenOf(node).took(held, since)
+	}
 	return held, err
 }
 
@@ -153,6 +179,7 @@ func (d *DB) RenewShards(ctx context.Context, node hook.ID, held []store.Held, t
 	if err != nil {
 		return nil, failed("renew shards", err)
 	}
+	d.unwrittenOf(node).keeps(held, still)
 	return still, nil
 }
 
@@ -164,6 +191,7 @@ UPDATE shards s SET owner_id = NULL, expires_at = '-infinity' FROM mine WHERE s.
 
 // ReleaseShards gives shards up at once.
 func (d *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
+	d.unwrittenOf(node).keeps(held, nil)
 	shards, epochs := heldColumns(held)
 	if _, err := d.renewals.Exec(ctx, releaseShards, shards, epochs, node); err != nil {
 		return failed("release shards", err)

@@ -4,11 +4,11 @@ import "github.com/breakwaterhq/breakwater/internal/hook"
 
 // Advisory locks by their first number; the second one tells objects apart.
 // Batches take them in this order, then rows, so that no two of them can wait
-// for each other in a circle: tenants, keys (rows), shards, deliveries (rows,
-// by id).
+// for each other in a circle: tenants, shards, 7009, keys (rows), deliveries
+// (rows, by id).
 const (
-	// 7001, written out in its statements, is the shard: shared by settles,
-	// exclusive for a take-over.
+	// 7001, written out in its statements, is the shard: shared by settles and
+	// by accepts that leave rows out, exclusive for a take-over.
 
 	// lockPartitions: whoever creates partitions.
 	lockPartitions = 7002
@@ -27,6 +27,10 @@ const (
 	lockMigrate = 7007
 	// lockReplays: the replay that starts, so that two never feed one endpoint.
 	lockReplays = 7008
+
+	// 7009, written out in its statements: shared by batches, exclusive for
+	// whoever writes rows that batches left out, so that the two never write
+	// the same rows at the same time, in another order.
 )
 
 // tenantLock maps a tenant to the second number of its lock. Two tenants with

@@ -122,6 +122,13 @@ func (n *node) accept(ten hook.ID, rev int64, targets ...hook.ID) *store.Accept 
 // stored commits one event to the endpoint and returns its delivery.
 func (n *node) stored(ten hook.Tenant, e hook.Endpoint) hook.Delivery {
 	n.t.Helper()
+	d := n.accepted(ten, e)
+	return n.delivery(d.ID) // whoever looks has the row written
+}
+
+// accepted is stored, but the delivery may have no row.
+func (n *node) accepted(ten hook.Tenant, e hook.Endpoint) hook.Delivery {
+	n.t.Helper()
 	a := n.accept(ten.ID, n.configRev(ten.ID), e.ID)
 	n.commit(&store.Batch{Accepts: []*store.Accept{a}})
 	if a.Outcome != store.AcceptStored {

@@ -259,8 +259,12 @@ func (c columns[R]) byteas(of func(R) []byte) {
 }
 
 // jsons adds documents, each appended to the buffer in place; none is NULL.
-func (c columns[R]) jsons(appendTo func([]byte, R) []byte) {
-	c.array(pgtype.JSONOID, len(c.rows))
+func (c columns[R]) jsons(appendTo func([]byte, R) []byte) { c.appended(pgtype.JSONOID, appendTo) }
+
+// appended adds elements of the given type, each appended to the buffer in
+// place; none is NULL.
+func (c columns[R]) appended(element uint32, appendTo func([]byte, R) []byte) {
+	c.array(element, len(c.rows))
 	for _, r := range c.rows {
 		length := len(c.buf)
 		c.buf = binary.BigEndian.AppendUint32(c.buf, null)

@@ -162,11 +162,17 @@ func TestPlansOfCommits(t *testing.T) {
 		if !strings.Contains(counted, "using replays_pkey") {
 			t.Errorf("settle of a replay: does not use replays_pkey:\n%s", counted)
 		}
-		accept := plan(t, conn, postgres.AcceptSQL, 25)
-		if n := strings.Count(accept, "hashed SubPlan"); n != 4 {
-			t.Errorf("accept: %d hashed lookups, want 4:\n%s", n, accept)
+		accept := plan(t, conn, postgres.AcceptSQL, 28)
+		if n := strings.Count(accept, "hashed SubPlan"); n != 5 {
+			t.Errorf("accept: %d hashed lookups, want 5:\n%s", n, accept)
 		}
-		for name, p := range map[string]string{"settle": settle, "first settle": first, "settle of a replay": counted, "accept": accept} {
+		born := plan(t, conn, postgres.SettleBornSQL, 16)
+		if n := strings.Count(born, "hashed SubPlan"); n != 1 || !strings.Contains(born, "Arbiter Indexes: deliveries_pkey") {
+			t.Errorf("settle with row: %d hashed lookups, want 1:\n%s", n, born)
+		}
+		for name, p := range map[string]string{
+			"settle": settle, "first settle": first, "settle of a replay": counted, "accept": accept, "settle with row": born,
+		} {
 			for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join", "Bitmap"} {
 				if strings.Contains(p, bad) {
 					t.Errorf("%s: %s in the plan:\n%s", name, bad, p)

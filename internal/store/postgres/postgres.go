@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,9 @@ type DB struct {
 
 	sender string // tells this process's hints from those of others
 
+	unwrittenMu sync.Mutex
+	unwritten   map[hook.ID]*unwritten // by node
+
 	// cleared is the day that Prune is removing and has found free of
 	// deliveries that must stay, so that not every step walks over all of it.
 	cleared atomic.Int64
@@ -84,6 +88,8 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 		known:  known,
 		log:    cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		sender: rand.Text()[:8],
+
+		unwritten: make(map[hook.ID]*unwritten),
 	}
 	d.cleared.Store(noDay)
 	if err := d.setUp(ctx, o); err != nil {
@@ -161,11 +167,15 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// greatestID looks at the three tables that get most ids. Ids beyond the
+// idBound is the id of a minute from now, by the database's clock.
+const idBound = `(((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1704067200000 + 60000) << 22)`
+
+// greatestID looks at the three tables that get most ids. An attempt that came
+// with its delivery's row is no more than its timeout younger. Ids beyond the
 // database's own time are left out: a node with a fast clock drew them, and
 // going on from there would spread its error over all nodes.
 const greatestID = `
-WITH bound AS (SELECT (((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1704067200000 + 60000) << 22) AS id)
+WITH bound AS (SELECT ` + idBound + ` AS id)
 SELECT greatest(
   (SELECT max(id) FROM events WHERE id <= (SELECT id FROM bound)),
   (SELECT max(id) FROM deliveries WHERE id <= (SELECT id FROM bound)),
@@ -174,6 +184,9 @@ SELECT greatest(
 // MaxID returns the greatest id stored, so that a node restarted with its
 // clock set back draws no id twice.
 func (d *DB) MaxID(ctx context.Context) (hook.ID, error) {
+	if err := d.catchUp(ctx, store.Scope{}); err != nil {
+		return 0, fmt.Errorf("read the greatest id: %w", err)
+	}
 	var id hook.ID
 	if err := d.pool.QueryRow(ctx, greatestID).Scan(&id); err != nil {
 		return 0, fmt.Errorf("read the greatest id: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -17,6 +18,9 @@ import (
 // others have nothing to do meanwhile.
 func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
 	var removed store.Pruned
+	if err := d.catchUpBefore(ctx, hook.IDFloor(p.Before)); err != nil {
+		return removed, failed("prune", err)
+	}
 	err := d.alone(ctx, func(conn *pgx.Conn) error {
 		var turn bool
 		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, 0)`, lockPrune).Scan(&turn); err != nil {
@@ -135,10 +139,13 @@ SELECT EXISTS (SELECT FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND
 	// deleteChunk takes deliveries of the day by deliveries_event. It looks at
 	// the state again: a person may have asked for one more send just now.
 	deleteChunk = `
-DELETE FROM deliveries WHERE id IN (
-  SELECT id FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND state <> 0 AND NOT (state = 2 AND settled_at > $3)
-  ORDER BY event_id, endpoint_id LIMIT $4)
-  AND state <> 0`
+WITH gone AS (
+  DELETE FROM deliveries WHERE id IN (
+    SELECT id FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND state <> 0 AND NOT (state = 2 AND settled_at > $3)
+    ORDER BY event_id, endpoint_id LIMIT $4)
+    AND state <> 0
+  RETURNING first_attempt)
+SELECT count(*), count(first_attempt) FROM gone`
 )
 
 // day removes one day, or a part of it; finished tells whether the day is gone.
@@ -149,12 +156,14 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 		}
 		s.cleared.Store(int64(d))
 	}
-	tag, err := s.conn.Exec(ctx, deleteChunk, d.from(), d.to(), at(s.step.DeadAfter), s.limit)
+	var deliveries, attempts int64
+	err = s.conn.QueryRow(ctx, deleteChunk, d.from(), d.to(), at(s.step.DeadAfter), s.limit).Scan(&deliveries, &attempts)
 	if err != nil {
 		return false, fmt.Errorf("delete deliveries of %s: %w", d, err)
 	}
-	s.removed.Deliveries += tag.RowsAffected()
-	if tag.RowsAffected() == int64(s.limit) {
+	s.removed.Deliveries += deliveries
+	s.removed.Attempts += attempts
+	if deliveries == int64(s.limit) {
 		return false, nil // there may be more
 	}
 	// Hardly a row is left, so looking again costs nothing.

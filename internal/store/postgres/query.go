@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -51,9 +50,15 @@ func direction(p store.Page) string {
 	return " DESC"
 }
 
-// collect runs a query on a pool and scans its rows.
-func collect[T any](ctx context.Context, pool *pgxpool.Pool, q *query, doing string, scan func(pgx.Row) (T, error)) ([]T, error) {
-	rows, err := pool.Query(ctx, q.sql, q.args...)
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// collect runs a query and scans its rows.
+func collect[T any](ctx context.Context, db querier, q *query, doing string, scan func(pgx.Row) (T, error)) ([]T, error) {
+	rows, err := db.Query(ctx, q.sql, q.args...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -141,6 +141,9 @@ func (d *DB) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook
 
 // CountByEndpoint counts up to limit deliveries by endpoint.
 func (d *DB) CountByEndpoint(ctx context.Context, f store.DeliveryFilter, limit int) (map[hook.ID]int64, error) {
+	if err := d.catchUpToFind(ctx, &f); err != nil {
+		return nil, failed("count deliveries by endpoint", err)
+	}
 	counts := map[hook.ID]int64{}
 	err := d.slowly(ctx, func(tx pgx.Tx) error {
 		q := walkQuery(f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, Look: math.MaxInt32}, "d.endpoint_id")

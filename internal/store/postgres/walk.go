@@ -188,6 +188,9 @@ func looker[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, w store.
 func find[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, p store.Page,
 	columns, doing string, scan func(pgx.Row) (R, error), id func(R) hook.ID,
 ) ([]R, hook.ID, error) {
+	if err := d.catchUpToFind(ctx, f); err != nil {
+		return nil, 0, failed(doing, err)
+	}
 	p.Limit = max(p.Limit, 1)
 	w, err := d.chooseWalk(ctx, f, p)
 	if err != nil {

@@ -32,6 +32,12 @@ CROSS JOIN LATERAL (
 
 // RetryDepths counts what waits for another attempt at each endpoint.
 func (d *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) ([]store.RetryDepth, error) {
+	if len(endpoints) == 0 {
+		return nil, nil
+	}
+	if err := d.catchUpOwn(ctx, endpoints, nil); err != nil {
+		return nil, err
+	}
 	return collect(ctx, d.pool, &query{retryDepths, []any{endpoints, at(now), limit}}, "measure retry queues",
 		func(row pgx.Row) (r store.RetryDepth, err error) {
 			var held, retrying, seen int64
