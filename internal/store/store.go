@@ -192,6 +192,8 @@ type LaneReader interface {
 type DueReader interface {
 	// ReadDue is ReadAhead for several endpoints, up to limit deliveries of
 	// each besides those that are known, and NextDue for those that have fewer.
+	// What this process accepted a moment ago may be left out; Next then says to
+	// look again soon.
 	ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]Due, error)
 }
 

@@ -203,6 +203,31 @@ func (u *Unwritten) Matching(s Scope) (out []Target) {
 	return out
 }
 
+// Since returns the endpoints with targets from the given id on.
+func (u *Unwritten) Since(id hook.ID) (endpoints []hook.ID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, t := range u.targets {
+		if t.ID >= id && !slices.Contains(endpoints, t.Endpoint) {
+			endpoints = append(endpoints, t.Endpoint)
+		}
+	}
+	return endpoints
+}
+
+// Older returns those of the targets that were accepted before the given moment,
+// and the others.
+func Older(targets []Target, than time.Time) (older, younger []Target) {
+	for i := range targets {
+		if targets[i].since.Before(than) {
+			older = append(older, targets[i])
+		} else {
+			younger = append(younger, targets[i])
+		}
+	}
+	return older, younger
+}
+
 // Unknown returns the targets of the given endpoints but for the deliveries that
 // are known, oldest first. No endpoint means all.
 func (u *Unwritten) Unknown(endpoints, known []hook.ID) (out []Target) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -45,7 +46,15 @@ const catchUpChunk = 2000
 // whatever node they were accepted, so that a read sees them all. Often there
 // are none, and nothing is locked.
 func (d *DB) catchUp(ctx context.Context, s store.Scope) error {
-	err := eachMissing(ctx, d.pool, s, func(missing []store.Target) error { return d.writeLate(ctx, missing) })
+	err := eachMissing(ctx, d.pool, s, func(missing []store.Target) error {
+		if err := d.writeLate(ctx, missing); err != nil {
+			return err
+		}
+		for _, u := range d.everyUnwritten() {
+			u.Committed(nil, idsOf(missing))
+		}
+		return nil
+	})
 	if err != nil {
 		return failed("write deliveries", err)
 	}
@@ -96,22 +105,54 @@ func (d *DB) catchUpBefore(ctx context.Context, event hook.ID) error {
 	return d.catchUpAll(ctx, passOld, event)
 }
 
-// catchUpOwn writes the rows that lanes of this process lack, but for the
-// deliveries that the lanes know; no endpoint means all. The lanes of other nodes
-// are not read here, and what other nodes accept for these has its row at once.
-func (d *DB) catchUpOwn(ctx context.Context, endpoints, known []hook.ID) error {
+// catchUpOwn writes the rows that lanes of this process lack; no endpoint means
+// all. The lanes of other nodes are not read here, and what other nodes accept
+// for these has its row at once.
+func (d *DB) catchUpOwn(ctx context.Context, endpoints ...hook.ID) error {
 	for _, u := range d.everyUnwritten() {
-		late := u.Unknown(endpoints, known)
-		if err := d.writeLate(ctx, late); err != nil {
-			return failed("write deliveries", err)
+		if err := d.writeKnown(ctx, u, u.Unknown(endpoints, nil)); err != nil {
+			return err
 		}
-		ids := make([]hook.ID, len(late))
-		for i := range late {
-			ids[i] = late[i].ID
-		}
-		u.Committed(nil, ids)
 	}
 	return nil
+}
+
+// writeKnown writes the rows of targets that u holds.
+func (d *DB) writeKnown(ctx context.Context, u *unwritten, late []store.Target) error {
+	if err := d.writeLate(ctx, late); err != nil {
+		return failed("write deliveries", err)
+	}
+	u.Committed(nil, idsOf(late))
+	return nil
+}
+
+func idsOf(targets []store.Target) []hook.ID {
+	ids := make([]hook.ID, len(targets))
+	for i := range targets {
+		ids[i] = targets[i].ID
+	}
+	return ids
+}
+
+// justNow is how long a delivery is on its way from its commit to its lane, and
+// from there to its result, as a rule.
+const justNow = 250 * time.Millisecond
+
+// catchUpUnknown writes the rows that lanes of this process lack and do not hold
+// in memory. What was accepted just now is in memory in a moment and settled in
+// the next, so its row is not written for a lane that reads all the time; its
+// endpoint is returned instead, to be looked at again.
+func (d *DB) catchUpUnknown(ctx context.Context, endpoints, known []hook.ID, now time.Time) (again []hook.ID, err error) {
+	for _, u := range d.everyUnwritten() {
+		late, young := store.Older(u.Unknown(endpoints, known), now.Add(-justNow))
+		if err := d.writeKnown(ctx, u, late); err != nil {
+			return nil, err
+		}
+		for _, t := range young {
+			again = append(again, t.Endpoint)
+		}
+	}
+	return again, nil
 }
 
 // namedEvent is what the row of an event tells of its deliveries.
@@ -154,7 +195,6 @@ func scanNamed(row pgx.Row) (e namedEvent, err error) {
 // row.
 func missingOf(ctx context.Context, db querier, events []namedEvent, s store.Scope) ([]store.Target, error) {
 	var wanted []store.Target
-	var ids []hook.ID
 	for i := range events {
 		targets, err := store.ParseTargets(events[i].targets, &events[i].event)
 		if err != nil {
@@ -162,14 +202,14 @@ func missingOf(ctx context.Context, db querier, events []namedEvent, s store.Sco
 		}
 		for _, t := range targets {
 			if s.Holds(&t) {
-				wanted, ids = append(wanted, t), append(ids, t.ID)
+				wanted = append(wanted, t)
 			}
 		}
 	}
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	there, err := collect(ctx, db, &query{withRow, []any{ids}}, "look for rows", scanID)
+	there, err := collect(ctx, db, &query{withRow, []any{idsOf(wanted)}}, "look for rows", scanID)
 	if err != nil {
 		return nil, err
 	}

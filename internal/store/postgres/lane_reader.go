@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +34,7 @@ ORDER BY d.due_at, d.id LIMIT 1`
 // ReadAhead returns up to limit pending deliveries of one endpoint due at now,
 // oldest due first. It locks nothing.
 func (d *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := d.catchUpOwn(ctx, []hook.ID{endpoint}, nil); err != nil {
+	if err := d.catchUpOwn(ctx, endpoint); err != nil {
 		return nil, err
 	}
 	return collect(ctx, d.lanes, &query{readAhead, []any{endpoint, at(now), limit}}, "read ahead", scanDelivery)
@@ -42,7 +43,7 @@ func (d *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, lim
 // NewestDue returns up to limit pending deliveries due at now, newest due
 // first.
 func (d *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := d.catchUpOwn(ctx, []hook.ID{endpoint}, nil); err != nil {
+	if err := d.catchUpOwn(ctx, endpoint); err != nil {
 		return nil, err
 	}
 	return collect(ctx, d.lanes, &query{newestDue, []any{endpoint, at(now), limit}}, "read newest due", scanDelivery)
@@ -50,7 +51,7 @@ func (d *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, lim
 
 // NextDue returns when the first pending delivery after now falls due.
 func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
-	if err := d.catchUpOwn(ctx, []hook.ID{endpoint}, nil); err != nil {
+	if err := d.catchUpOwn(ctx, endpoint); err != nil {
 		return time.Time{}, err
 	}
 	due, err := collect(ctx, d.lanes, &query{nextDue, []any{endpoint, at(now)}}, "read next due", scanTime)
@@ -76,7 +77,8 @@ func (d *DB) ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.T
 	if len(endpoints) == 0 {
 		return nil, nil
 	}
-	if err := d.catchUpOwn(ctx, endpoints, known); err != nil {
+	again, err := d.catchUpUnknown(ctx, endpoints, known, now)
+	if err != nil {
 		return nil, err
 	}
 	q := &query{readDue, []any{endpoints, at(now), limit, known}}
@@ -94,6 +96,13 @@ func (d *DB) ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.T
 			due.Deliveries = append(due.Deliveries, *r)
 		}
 		out[r.EndpointID] = due
+	}
+	for _, id := range again {
+		due := out[id]
+		if soon := now.Add(justNow); due.Next.IsZero() || due.Next.After(soon) {
+			due.Next = soon
+		}
+		out[id] = due
 	}
 	return out, nil
 }
@@ -120,7 +129,7 @@ func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendin
 	if len(shards) == 0 {
 		return nil, nil
 	}
-	if err := d.catchUpOwn(ctx, nil, nil); err != nil {
+	if err := d.catchUpOwn(ctx); err != nil {
 		return nil, err
 	}
 	var wanted [hook.Shards]bool
@@ -153,10 +162,15 @@ const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= $
 // AcceptedSince returns the endpoints that got deliveries with ids from since
 // on.
 func (d *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
-	if err := d.catchUpOwn(ctx, nil, nil); err != nil {
+	endpoints, err := collect(ctx, d.lanes, &query{acceptedSince, []any{since}}, "read accepted since", scanID)
+	if err != nil {
 		return nil, err
 	}
-	return collect(ctx, d.lanes, &query{acceptedSince, []any{since}}, "read accepted since", scanID)
+	for _, u := range d.everyUnwritten() {
+		endpoints = append(endpoints, u.Since(since)...)
+	}
+	slices.Sort(endpoints)
+	return slices.Compact(endpoints), nil
 }
 
 func scanID(row pgx.Row) (id hook.ID, err error) {

@@ -219,7 +219,7 @@ func TestOthersSeeDeliveriesWithoutRow(t *testing.T) {
 }
 
 // TestLaneReadsWhatItDoesNotKnow: a lane that reads has the rows written of
-// deliveries that it dropped, and not of those that it holds.
+// deliveries that it dropped, and not of those that it holds, or will in a moment.
 func TestLaneReadsWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
@@ -228,9 +228,18 @@ func TestLaneReadsWhatItDoesNotKnow(t *testing.T) {
 	ten := n.tenant()
 	e := n.endpoint(ten)
 	held, dropped := n.accepted(ten, e), n.accepted(ten, e)
-	due, err := n.db.ReadDue(t.Context(), []hook.ID{e.ID}, []hook.ID{held.ID}, time.Now(), 10)
-	n.check(err, "ReadDue")
-	if got := due[e.ID].Deliveries; len(got) != 1 || got[0].ID != dropped.ID || rows(t, dsn) != 1 {
+	read := func(now time.Time) store.Due {
+		due, err := n.db.ReadDue(t.Context(), []hook.ID{e.ID}, []hook.ID{held.ID}, now, 10)
+		n.check(err, "ReadDue")
+		return due[e.ID]
+	}
+	now := time.Now()
+	due := read(now)
+	if soon := due.Next.Sub(now); len(due.Deliveries) != 0 || soon <= 0 || soon > time.Second || rows(t, dsn) != 0 {
+		t.Errorf("read %d deliveries, next after %v, %d rows; want none so soon, and to look again", len(due.Deliveries), soon, rows(t, dsn))
+	}
+	due = read(due.Next)
+	if got := due.Deliveries; len(got) != 1 || got[0].ID != dropped.ID || rows(t, dsn) != 1 {
 		t.Errorf("read %d deliveries, %d rows; want the one that was dropped, and its row", len(got), rows(t, dsn))
 	}
 }

@@ -35,7 +35,7 @@ func (d *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time
 	if len(endpoints) == 0 {
 		return nil, nil
 	}
-	if err := d.catchUpOwn(ctx, endpoints, nil); err != nil {
+	if err := d.catchUpOwn(ctx, endpoints...); err != nil {
 		return nil, err
 	}
 	return collect(ctx, d.pool, &query{retryDepths, []any{endpoints, at(now), limit}}, "measure retry queues",
