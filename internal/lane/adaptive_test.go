@@ -207,6 +207,29 @@ func TestSlowerEndpointIsNoticedAfterAClose(t *testing.T) {
 	}
 }
 
+// TestBusyMachineIsNoSlowEndpoint: answers that come after ten milliseconds
+// instead of one say as much of ourselves as of the endpoint. Those that come
+// after thirty do tell of a queue.
+func TestBusyMachineIsNoSlowEndpoint(t *testing.T) {
+	t.Parallel()
+	cfg := adaptive()
+	cfg.Max = 16
+	d := drive(t, cfg)
+	e := newEndpoint(d, 20, time.Millisecond)
+	e.run(8 * time.Second)
+	before := d.l.Limit()
+	e.service = 10 * time.Millisecond
+	e.run(10 * time.Second)
+	if after := d.l.Limit(); after < before {
+		t.Errorf("limit %.0f after answers of 10 ms, %.0f before", after, before)
+	}
+	before, e.service = d.l.Limit(), 30*time.Millisecond
+	e.run(10 * time.Second)
+	if after := d.l.Limit(); after > before/2 {
+		t.Errorf("limit %.0f after answers of 30 ms, %.0f before", after, before)
+	}
+}
+
 // TestFewFailuresDoNotHalve: one failure in twenty is not overload, four are.
 func TestFewFailuresDoNotHalve(t *testing.T) {
 	t.Parallel()

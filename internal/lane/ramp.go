@@ -15,6 +15,10 @@ const (
 	// tolerance is how far the latency may rise above its base before the
 	// limit is cut.
 	tolerance = 1.75
+	// baseLeast is the shortest base that a latency is compared with. Below it a
+	// rise says as much of the network, and of a busy machine of our own, as of
+	// the endpoint; and a queue so short harms nobody.
+	baseLeast = 10 * time.Millisecond
 	// floor is the lowest limit outside slow start: fewer requests cannot show
 	// a queue of our own making.
 	floor = 3
@@ -301,10 +305,15 @@ func (r *ramp) learnBase(v verdict, probing bool) {
 	}
 }
 
+// inflation is how many times the base a latency is.
+func (r *ramp) inflation(short float64) float64 {
+	return short / max(r.base, baseLeast.Seconds())
+}
+
 // judgeSlowStart returns the next target; 0: stay.
 func (l *Lane) judgeSlowStart(v verdict) float64 {
 	r := &l.ramp
-	ratio := v.short / r.base
+	ratio := r.inflation(v.short)
 	slow := ratio > 1+(tolerance-1)/2+v.slack
 	// One request does not queue behind our own: slow now means that the base is
 	// too low. One answer may be chance, so a larger cohort decides.
@@ -322,7 +331,7 @@ func (l *Lane) judgeSlowStart(v verdict) float64 {
 			r.limit = min(r.limit, l.cfg.most())
 		}
 		return 0
-	case r.baseWeight == 0 || ratio < 1+v.slack/2: // a calm round: running mean
+	case r.baseWeight == 0 || v.short < (1+v.slack/2)*r.base: // a calm round: running mean
 		r.baseWeight += float64(v.n)
 		r.base += (v.short - r.base) * float64(v.n) / r.baseWeight
 	}
@@ -342,7 +351,7 @@ func (l *Lane) judgeSlowStart(v verdict) float64 {
 // judgeSteady returns the next target; 0: stay.
 func (l *Lane) judgeSteady(v verdict) float64 {
 	r := &l.ramp
-	ratio := v.short / r.base
+	ratio := r.inflation(v.short)
 	var target float64
 	switch {
 	case ratio > tolerance+v.noise:
