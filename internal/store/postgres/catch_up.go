@@ -25,15 +25,31 @@ ORDER BY id LIMIT $4`
 
 	withRow = `SELECT id FROM deliveries WHERE id = ANY($1)`
 
-	lockUnwritten = `SELECT pg_advisory_xact_lock(7009, 0)`
+	// insertLate writes rows as they were accepted, in the order of ids. One that
+	// is there already is the one that is wanted.
+	insertLate = `
+INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, size, run_due_at)
+SELECT n.id, n.tenant_id, n.event_id, n.endpoint_id, n.due_at, n.size, n.due_at
+FROM (
+  SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS tenant_id, unnest($3::bigint[]) AS event_id,
+    unnest($4::bigint[]) AS endpoint_id, unnest($5::timestamptz[]) AS due_at, unnest($6::int[]) AS size) AS n
+ON CONFLICT (id) DO NOTHING`
 
-	// endDead says that nobody without shards owes rows: such a node leaves none
-	// out, and those it has left out are written by now.
-	endDead = `UPDATE unwritten u SET since = $1 WHERE since <> $1 AND NOT EXISTS (SELECT FROM shards s WHERE s.owner_id = u.node_id)`
+	lockSince = `SELECT pg_try_advisory_xact_lock(7009, $1)`
 
-	// passOld is for nodes that have been without work for as long as events are
-	// kept: since moves with what they accept.
-	passOld = `UPDATE unwritten SET since = $1 WHERE since < $1`
+	// shardless are nodes without shards whose since would be looked at for ever:
+	// such a node leaves no rows out.
+	shardless = `
+SELECT u.node_id FROM unwritten u WHERE u.since < $1 AND NOT EXISTS (SELECT FROM shards s WHERE s.owner_id = u.node_id)`
+
+	endSince = `
+UPDATE unwritten u SET since = $2 WHERE u.node_id = $1 AND NOT EXISTS (SELECT FROM shards s WHERE s.owner_id = u.node_id)`
+
+	// outdated are nodes that have been without work for as long as events are
+	// kept: since moves with what a node accepts.
+	outdated = `SELECT node_id FROM unwritten WHERE since < $1`
+
+	raiseSince = `UPDATE unwritten SET since = greatest(since, $2) WHERE node_id = $1`
 )
 
 // nowhere is the since of a node that owes no row.
@@ -43,11 +59,11 @@ const nowhere = math.MaxInt64
 const catchUpChunk = 2000
 
 // catchUp writes the rows of the deliveries in the scope that have none, on
-// whatever node they were accepted, so that a read sees them all. Often there
-// are none, and nothing is locked.
+// whatever node they were accepted, so that a read sees them all. It waits for no
+// batch but one that is writing the same row.
 func (d *DB) catchUp(ctx context.Context, s store.Scope) error {
 	err := eachMissing(ctx, d.pool, s, func(missing []store.Target) error {
-		if err := d.writeLate(ctx, missing); err != nil {
+		if err := insertMissing(ctx, d.pool, missing); err != nil {
 			return err
 		}
 		for _, u := range d.everyUnwritten() {
@@ -78,31 +94,50 @@ func (d *DB) catchUpToFind(ctx context.Context, f *store.DeliveryFilter) error {
 	return nil
 }
 
-// catchUpAll writes all rows that are missing and runs note, which may move
-// since. No batch runs meanwhile: one that came between the look and the note
-// would never be looked for.
-func (d *DB) catchUpAll(ctx context.Context, note string, args ...any) error {
-	return d.slowly(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockUnwritten); err != nil {
-			return err
-		}
-		err := eachMissing(ctx, tx, store.Scope{}, func(missing []store.Target) error { return insertMissing(ctx, tx, missing) })
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, note, args...)
-		return err
-	})
+// endDead notes that nodes without shards owe no row: those they had left out are
+// written now.
+func (d *DB) endDead(ctx context.Context) error {
+	return d.passSince(ctx, shardless, endSince, nowhere)
 }
 
 // catchUpBefore makes sure that nobody looks for rows of events before the given
-// one any more: their deliveries are about to leave, and would come back.
-func (d *DB) catchUpBefore(ctx context.Context, event hook.ID) error {
+// one any more: their deliveries are about to leave, and would come back. It
+// reports false when it has to be tried again.
+func (d *DB) catchUpBefore(ctx context.Context, event hook.ID) (bool, error) {
+	if err := d.passSince(ctx, outdated, raiseSince, event); err != nil {
+		return false, err
+	}
 	var since hook.ID
-	if err := d.pool.QueryRow(ctx, findSince, int64(nowhere)).Scan(&since); err != nil || since >= event {
+	err := d.pool.QueryRow(ctx, findSince, int64(nowhere)).Scan(&since)
+	return since >= event, err
+}
+
+// passSince moves the since of the nodes that find returns up to an event, after
+// all rows before it are written. No batch of the node runs meanwhile: one that
+// came between would never be looked for. A node that is busy is passed over.
+func (d *DB) passSince(ctx context.Context, find, move string, event hook.ID) error {
+	nodes, err := collect(ctx, d.pool, &query{find, []any{event}}, "look for nodes", scanID)
+	if err != nil {
 		return err
 	}
-	return d.catchUpAll(ctx, passOld, event)
+	for _, node := range nodes {
+		err := d.slowly(ctx, func(tx pgx.Tx) error {
+			var free bool
+			if err := tx.QueryRow(ctx, lockSince, lockNumber(node)).Scan(&free); err != nil || !free {
+				return err
+			}
+			err := eachMissing(ctx, tx, store.Scope{}, func(missing []store.Target) error { return insertMissing(ctx, tx, missing) })
+			if err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, move, node, event)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // catchUpOwn writes the rows that lanes of this process lack; no endpoint means
@@ -119,7 +154,7 @@ func (d *DB) catchUpOwn(ctx context.Context, endpoints ...hook.ID) error {
 
 // writeKnown writes the rows of targets that u holds.
 func (d *DB) writeKnown(ctx context.Context, u *unwritten, late []store.Target) error {
-	if err := d.writeLate(ctx, late); err != nil {
+	if err := insertMissing(ctx, d.pool, late); err != nil {
 		return failed("write deliveries", err)
 	}
 	u.Committed(nil, idsOf(late))
@@ -225,21 +260,8 @@ func without(targets []store.Target, ids []hook.ID) []store.Target {
 	return slices.DeleteFunc(targets, func(t store.Target) bool { return among[t.ID] })
 }
 
-// writeLate writes the rows of the given targets. Batches wait meanwhile.
-func (d *DB) writeLate(ctx context.Context, targets []store.Target) error {
-	if len(targets) == 0 {
-		return nil
-	}
-	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockUnwritten); err != nil {
-			return err
-		}
-		return insertMissing(ctx, tx, targets)
-	})
-}
-
 // insertMissing runs insertLate.
-func insertMissing(ctx context.Context, tx pgx.Tx, targets []store.Target) error {
+func insertMissing(ctx context.Context, db querier, targets []store.Target) error {
 	n := len(targets)
 	if n == 0 {
 		return nil
@@ -252,6 +274,6 @@ func insertMissing(ctx context.Context, tx pgx.Tx, targets []store.Target) error
 		ids[i], tenants[i], events[i], endpoints[i] = t.ID, t.Tenant, t.Event, t.Endpoint
 		due[i], sizes[i] = at(t.Due), int32(t.Size)
 	}
-	_, err := tx.Exec(ctx, insertLate, ids, tenants, events, endpoints, due, sizes)
+	_, err := db.Exec(ctx, insertLate, ids, tenants, events, endpoints, due, sizes)
 	return err
 }

@@ -90,13 +90,13 @@ func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (co
 	return true, nil
 }
 
-// lockShards waits for take-overs that are under way, and for those who write
-// the rows of deliveries that have none. It is a statement of its own because
-// the next one then gets a snapshot that sees what they did.
+// lockShards waits for take-overs that are under way, and for whoever moves the
+// node's since. It is a statement of its own because the next one then gets a
+// snapshot that sees what they did.
 const lockShards = `
 SELECT pg_advisory_xact_lock_shared(7001, shard) FROM unnest($1::int[]) AS shard
 UNION ALL
-SELECT pg_advisory_xact_lock_shared(7009, 0)`
+SELECT pg_advisory_xact_lock_shared(7009, $2)`
 
 // queueShardLocks locks the shards of all settles and lanes, and of deliveries
 // whose rows come later, in order, and returns them.
@@ -122,6 +122,7 @@ func (r *run) queueShardLocks() []int {
 	}
 	r.query(lockShards, nil)
 	columns[int]{r.pipeline, shards}.int4s(func(shard int) int { return shard })
+	r.number(lockNumber(r.batch.Node))
 	return shards
 }
 

@@ -186,7 +186,7 @@ func tenantsOf(accepts []*store.Accept) []hook.ID {
 func tenantLocks(tenants []hook.ID) []int {
 	locks := make([]int, len(tenants))
 	for i, t := range tenants {
-		locks[i] = int(tenantLock(t))
+		locks[i] = int(lockNumber(t))
 	}
 	slices.Sort(locks)
 	return slices.Compact(locks)

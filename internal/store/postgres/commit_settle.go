@@ -114,8 +114,8 @@ type settleRun struct {
 // settleRound is one statement's worth: no delivery occurs twice.
 type settleRound struct {
 	settles []*store.Settle
-	born    []store.Target // of each settle, if their rows come with their results
-	written []int64        // ids of the deliveries the transaction wrote
+	born    []birth // if their rows come with their results, and others that are missing
+	written []int64 // ids of the deliveries the transaction wrote
 }
 
 // queueSettles adds the settles to the pipeline, by delivery id: that is the
@@ -126,7 +126,6 @@ func (r *run) queueSettles(shards []int) error {
 		return cmp.Or(cmp.Compare(a.Delivery.ID, b.Delivery.ID), cmp.Compare(a.Prev, b.Prev))
 	})
 	rest = r.settleUnwritten(rest)
-	r.addOwed()
 	for len(rest) > 0 {
 		var round []*store.Settle
 		round, rest = oneOfEach(rest)
@@ -146,13 +145,12 @@ func (r *run) queueRound(round *settleRound, shards []int) error {
 	r.query(round.statement(first), &round.written)
 	r.id(int64(r.batch.Node))
 	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
-	c := columns[*store.Settle]{r.pipeline, round.settles}
-	c.int8s(fence)
 	if round.born != nil {
-		addTargets(columns[store.Target]{r.pipeline, round.born})
-		r.addBorn(round.settles)
+		r.addBorn(round.born)
 		return nil
 	}
+	c := columns[*store.Settle]{r.pipeline, round.settles}
+	c.int8s(fence)
 	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
 	if first {
 		r.addFirst(round.settles)

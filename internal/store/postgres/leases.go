@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,7 +63,7 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 	}
 	// What the owner before has accepted without rows can be seen now: an accept
 	// that comes later finds that the shard is taken.
-	if err := d.catchUpAll(ctx, endDead, int64(nowhere)); err != nil {
+	if err := errors.Join(d.catchUp(ctx, store.Scope{}), d.endDead(ctx)); err != nil {
 		return nil, failed("take shards", err)
 	}
 	return held, nil
@@ -77,7 +78,7 @@ const (
 SELECT shard, pg_advisory_xact_lock(7001, shard) FROM (
   SELECT shard FROM shards WHERE shard = ANY($2) AND (` + free + ` OR ($3 AND owner_id = $4)) ORDER BY shard) s`
 
-	lockTaking = `SELECT pg_advisory_xact_lock_shared(7009, 0)`
+	lockTaking = `SELECT pg_advisory_xact_lock_shared(7009, $1)`
 
 	// takeSince prepares the node for leaving rows out from now on. Its since
 	// never rises here: it may owe rows from before.
@@ -113,7 +114,7 @@ func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		}); err != nil || len(locked) == 0 {
 			return err
 		}
-		if _, err := tx.Exec(ctx, lockTaking); err != nil {
+		if _, err := tx.Exec(ctx, lockTaking, lockNumber(node)); err != nil {
 			return err
 		}
 		rows, err = tx.Query(ctx, takeLocked, ttl, locked, mine, node)

@@ -28,11 +28,11 @@ const (
 	// lockReplays: the replay that starts, so that two never feed one endpoint.
 	lockReplays = 7008
 
-	// 7009, written out in its statements: shared by batches, exclusive for
-	// whoever writes rows that batches left out, so that the two never write
-	// the same rows at the same time, in another order.
+	// 7009, written out in its statements, is a node: shared by its batches and
+	// take-overs, exclusive for another one that moves its since. That one only
+	// tries: it must not wait for a node that stands still, nor others for it.
 )
 
-// tenantLock maps a tenant to the second number of its lock. Two tenants with
-// the same number only wait for each other for no need.
-func tenantLock(tenant hook.ID) int32 { return int32(uint64(tenant) ^ uint64(tenant)>>32) }
+// lockNumber maps an id to the second number of its lock. Two ids with the same
+// number only wait for each other for no need.
+func lockNumber(id hook.ID) int32 { return int32(uint64(id) ^ uint64(id)>>32) }

@@ -131,6 +131,12 @@ func (p *pipeline) id(v int64) {
 	p.end()
 }
 
+// number adds an integer parameter.
+func (p *pipeline) number(v int32) {
+	p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(v))
+	p.end()
+}
+
 // time adds a timestamptz parameter.
 func (p *pipeline) time(t time.Time) {
 	p.buf = binary.BigEndian.AppendUint64(p.buf, uint64(microseconds(t)))

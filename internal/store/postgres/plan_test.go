@@ -166,7 +166,7 @@ func TestPlansOfCommits(t *testing.T) {
 		if n := strings.Count(accept, "hashed SubPlan"); n != 5 {
 			t.Errorf("accept: %d hashed lookups, want 5:\n%s", n, accept)
 		}
-		born := plan(t, conn, postgres.SettleBornSQL, 16)
+		born := plan(t, conn, postgres.SettleBornSQL, 17)
 		if n := strings.Count(born, "hashed SubPlan"); n != 1 || !strings.Contains(born, "Arbiter Indexes: deliveries_pkey") {
 			t.Errorf("settle with row: %d hashed lookups, want 1:\n%s", n, born)
 		}

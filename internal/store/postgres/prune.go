@@ -18,8 +18,12 @@ import (
 // others have nothing to do meanwhile.
 func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
 	var removed store.Pruned
-	if err := d.catchUpBefore(ctx, hook.IDFloor(p.Before)); err != nil {
-		return removed, failed("prune", err)
+	if ready, err := d.catchUpBefore(ctx, hook.IDFloor(p.Before)); err != nil || !ready {
+		removed.Done = true
+		if err != nil {
+			return removed, failed("prune", err)
+		}
+		return removed, nil
 	}
 	err := d.alone(ctx, func(conn *pgx.Conn) error {
 		var turn bool

@@ -75,7 +75,7 @@ func reopenAll(ctx context.Context, tx pgx.Tx, f *store.Feed, ids []hook.ID, fed
 	if len(ids) == 0 {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, lockTenants, []int32{tenantLock(f.Replay.TenantID)}); err != nil {
+	if _, err := tx.Exec(ctx, lockTenants, []int32{lockNumber(f.Replay.TenantID)}); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, lockCandidates, ids); err != nil {

@@ -1,29 +1,36 @@
 package postgres
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// settleBorn is settleFirst for deliveries without a row: it comes with the
-// result, and with the attempt, which needs no row and no index then. Should the
-// row have been written meanwhile, because somebody wanted to see it, it is
-// changed as settleFirst would.
+// settleBorn writes rows that deliveries lack. Those of plain successes come with
+// the result, and with the attempt, which needs no row and no index then. Should
+// the row have been written meanwhile, because somebody wanted to see it, it is
+// changed as settleFirst would. The others, without attempt, come as they were
+// accepted; one that is there already is the one that is wanted.
+//
+// It is one statement in the order of ids, as insertLate is: two who write the
+// same rows cannot wait for each other.
 const settleBorn = `
 WITH written AS (
-  INSERT INTO deliveries AS d (id, tenant_id, event_id, endpoint_id, due_at, size, run_due_at, state, settled_at, attempts, charged,
-    last_at, last_attempt_id, last_class, last_reason, last_status, last_latency_us, first_delivered_at, first_attempt, first_excerpt)
-  SELECT r.id, r.tenant_id, r.event_id, r.endpoint_id, r.due_at, r.size, r.due_at, 1, r.at, 1, r.charged::int,
-    r.at, r.attempt_id, 1, 1, nullif(r.status, 0), nullif(r.latency_us, 0), r.at, r.attempt, r.excerpt
+  INSERT INTO deliveries AS d (id, tenant_id, event_id, endpoint_id, due_at, size, run_due_at, state, charged, attempts, settled_at,
+    last_class, last_attempt_id, last_reason, last_status, last_latency_us, last_at, first_attempt, first_excerpt, first_delivered_at)
+  SELECT r.id, r.tenant_id, r.event_id, r.endpoint_id, r.due_at, r.size, r.due_at, r.n, r.charged::int, r.n, r.at,
+    nullif(r.n, 0), nullif(r.attempt_id, 0), nullif(r.n, 0), nullif(r.status, 0), nullif(r.latency_us, 0), r.at, r.attempt, r.excerpt, r.at
   FROM (
     SELECT unnest($3::bigint[]) AS fence, unnest($4::bigint[]) AS id, unnest($5::bigint[]) AS tenant_id, unnest($6::bigint[]) AS event_id,
-      unnest($7::bigint[]) AS endpoint_id, unnest($8::timestamptz[]) AS due_at, unnest($9::int[]) AS size,
-      unnest($10::timestamptz[]) AS at, unnest($11::bigint[]) AS attempt_id, unnest($12::bool[]) AS charged, unnest($13::smallint[]) AS status,
-      unnest($14::int[]) AS latency_us, unnest($15::text[]) AS attempt, unnest($16::bytea[]) AS excerpt) AS r
-  WHERE ` + settleOwned + `
+      unnest($7::bigint[]) AS endpoint_id, unnest($8::timestamptz[]) AS due_at, unnest($9::int[]) AS size, unnest($10::smallint[]) AS n,
+      unnest($11::timestamptz[]) AS at, unnest($12::bigint[]) AS attempt_id, unnest($13::bool[]) AS charged, unnest($14::smallint[]) AS status,
+      unnest($15::int[]) AS latency_us, unnest($16::text[]) AS attempt, unnest($17::bytea[]) AS excerpt) AS r
+  WHERE r.n = 0 OR ` + settleOwned + `
   ON CONFLICT (id) DO UPDATE SET
     state = CASE d.state WHEN 0 THEN 1 ELSE d.state END,
     settled_at = CASE d.state WHEN 0 THEN excluded.settled_at ELSE d.settled_at END,
@@ -32,40 +39,81 @@ WITH written AS (
     last_latency_us = excluded.last_latency_us, last_at = excluded.last_at,
     first_delivered_at = coalesce(d.first_delivered_at, excluded.first_delivered_at),
     first_attempt = excluded.first_attempt, first_excerpt = excluded.first_excerpt
-  WHERE d.event_id = excluded.event_id AND d.attempts = 0 AND (d.run = 1 OR d.state <> 0)
-  RETURNING d.id, d.tenant_id, d.size, d.state = 1 AND d.settled_at = d.last_at AS ended)` + settleFreed + settleResult
+  WHERE excluded.attempts = 1 AND d.event_id = excluded.event_id AND d.attempts = 0 AND (d.run = 1 OR d.state <> 0)
+  RETURNING d.id, d.tenant_id, d.size, d.attempts, d.state = 1 AND d.settled_at = d.last_at AS ended)` + settleFreed + `
+SELECT array_agg(id) FROM written WHERE attempts = 1`
 
-// addBorn adds the columns of settleBorn from at on, in its order.
-func (r *run) addBorn(settles []*store.Settle) {
-	c := columns[*store.Settle]{r.pipeline, settles}
-	c.times(func(s *store.Settle) time.Time { return s.Delivery.SettledAt })
-	c.int8s(func(s *store.Settle) int64 { return int64(s.Attempt.ID) })
-	c.bools(func(s *store.Settle) bool { return s.Attempt.Charged })
-	c.int2s(func(s *store.Settle) int { return s.Attempt.Status })
-	c.int4s(func(s *store.Settle) int { return int(s.Attempt.Latency.Microseconds()) })
-	c.appended(pgtype.TextOID, func(dst []byte, s *store.Settle) []byte { return store.AppendAttempt(dst, s.Attempt) })
-	c.byteas(func(s *store.Settle) []byte { return s.Attempt.Excerpt })
+// birth is a row that a delivery lacked, with its result if it comes with one.
+type birth struct {
+	store.Target
+	settle *store.Settle
 }
 
-// settleUnwritten makes a round of the results that come with the row of their
-// delivery and returns the others. Only a plain success can: for any other
-// result the row is written as it was accepted, and changed like other rows.
+// noResult stands in for the settle of a row without one.
+var noResult = store.Settle{Attempt: &hook.Attempt{}}
+
+// result returns the settle of the row.
+func (b birth) result() *store.Settle {
+	if b.settle == nil {
+		return &noResult
+	}
+	return b.settle
+}
+
+// settleUnwritten makes a round of the rows that are missing, with the results
+// that come with them, and returns the other results. Only a plain success can
+// come with its row: for any other result the row is written as it was accepted
+// and changed like other rows.
 func (r *run) settleUnwritten(settles []*store.Settle) (rest []*store.Settle) {
 	var round settleRound
 	rest = settles[:0]
 	for _, s := range settles {
 		t, ok := r.late.take(s.Delivery.ID)
 		if ok && isFirst(s, r.batch.Node) && store.PlainAttempt(s.Attempt) {
-			round.settles, round.born = append(round.settles, s), append(round.born, t)
+			round.settles, round.born = append(round.settles, s), append(round.born, birth{t, s})
 			continue
 		}
 		if ok {
-			r.late.owed = append(r.late.owed, t)
+			round.born = append(round.born, birth{t, nil})
 		}
 		rest = append(rest, s)
 	}
-	if len(round.settles) > 0 {
+	for _, t := range r.late.overdue(r.batch.Now) {
+		round.born = append(round.born, birth{t, nil})
+	}
+	if len(round.born) > 0 {
+		slices.SortFunc(round.born, func(a, b birth) int { return cmp.Compare(a.ID, b.ID) })
 		r.settles.rounds = append(r.settles.rounds, round)
 	}
 	return rest
+}
+
+// addBorn adds the columns of settleBorn, in its order.
+func (r *run) addBorn(born []birth) {
+	c := columns[birth]{r.pipeline, born}
+	c.int8s(func(b birth) int64 { return fence(b.result()) })
+	c.int8s(func(b birth) int64 { return int64(b.ID) })
+	c.int8s(func(b birth) int64 { return int64(b.Tenant) })
+	c.int8s(func(b birth) int64 { return int64(b.Event) })
+	c.int8s(func(b birth) int64 { return int64(b.Endpoint) })
+	c.times(func(b birth) time.Time { return b.Due })
+	c.int4s(func(b birth) int { return b.Size })
+	c.int2s(func(b birth) int {
+		if b.settle == nil {
+			return 0
+		}
+		return 1
+	})
+	c.times(func(b birth) time.Time { return b.result().Delivery.SettledAt })
+	c.int8s(func(b birth) int64 { return int64(b.result().Attempt.ID) })
+	c.bools(func(b birth) bool { return b.result().Attempt.Charged })
+	c.int2s(func(b birth) int { return b.result().Attempt.Status })
+	c.int4s(func(b birth) int { return int(b.result().Attempt.Latency.Microseconds()) })
+	c.appended(pgtype.TextOID, func(dst []byte, b birth) []byte {
+		if b.settle == nil {
+			return dst
+		}
+		return store.AppendAttempt(dst, b.settle.Attempt)
+	})
+	c.byteas(func(b birth) []byte { return b.result().Attempt.Excerpt })
 }

@@ -135,7 +135,7 @@ func mismatchOrAbsent(ctx context.Context, tx pgx.Tx, exists string, args ...any
 // lockConfig waits for the accepts of the tenant that are being committed and
 // lets later ones wait for this change.
 func lockConfig(ctx context.Context, tx pgx.Tx, tenant hook.ID) error {
-	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, lockTenant, tenantLock(tenant))
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, lockTenant, lockNumber(tenant))
 	return err
 }
 

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -75,8 +74,6 @@ type lateRun struct {
 	since hook.ID
 	// added are those that the batch accepts, by id.
 	added map[hook.ID]lateTarget
-	// owed are the rows that are written as they were accepted.
-	owed []store.Target
 	// wrote are the deliveries that got their row in this run, if they had none.
 	wrote map[hook.ID]struct{}
 }
@@ -98,18 +95,20 @@ func (l *lateRun) begin(known *unwritten, b *store.Batch) {
 		known: known, since: known.since,
 		added: make(map[hook.ID]lateTarget, len(b.Accepts)), wrote: make(map[hook.ID]struct{}, len(b.Settles)),
 	}
-	if len(known.held) == 0 {
-		return
-	}
 	for _, a := range b.Accepts {
 		if a.Event.ID < l.since { // nobody would look for them there
 			continue
 		}
 		for i := range a.Deliveries {
 			t, ok := store.TargetOf(&a.Deliveries[i], b.Now)
+			if !ok {
+				continue
+			}
 			shard := hook.ShardOf(t.Endpoint)
-			if epoch, own := known.held[shard]; ok && own {
+			if epoch, own := known.held[shard]; own {
 				l.added[t.ID] = lateTarget{t, fenceOf(shard, epoch)}
+			} else if b.Rerun { // an earlier run may have left it out, when the lane was still the node's
+				l.added[t.ID] = lateTarget{t, notLate}
 			}
 		}
 	}
@@ -153,17 +152,23 @@ func (l *lateRun) take(id hook.ID) (store.Target, bool) {
 	return t, ok
 }
 
-// owe adds the rows that nobody has settled in time.
-func (l *lateRun) owe(now time.Time) {
+// overdue takes the targets that nobody has settled in time.
+func (l *lateRun) overdue(now time.Time) (out []store.Target) {
 	for _, t := range l.known.Overdue(now) {
 		if _, ok := l.take(t.ID); ok {
-			l.owed = append(l.owed, t)
+			out = append(out, t)
 		}
 	}
+	return out
 }
 
 // committed notes what the run has left unwritten, and what no longer is.
 func (l *lateRun) committed(b *store.Batch) {
+	for _, s := range b.Settles {
+		if s.Outcome == store.SettleFenced {
+			delete(l.wrote, s.Delivery.ID) // the row was not written, and the new owner may not have looked yet
+		}
+	}
 	var added []store.Target
 	for _, a := range b.Accepts {
 		if a.Outcome != store.AcceptStored {
@@ -184,38 +189,6 @@ func (l *lateRun) committed(b *store.Batch) {
 	l.known.mu.Lock()
 	defer l.known.mu.Unlock()
 	l.known.since = max(l.known.since, l.since)
-}
-
-// insertLate writes rows as they were accepted. One that is there already is
-// the one that is wanted.
-const insertLate = `
-INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, size, run_due_at)
-SELECT n.id, n.tenant_id, n.event_id, n.endpoint_id, n.due_at, n.size, n.due_at
-FROM (
-  SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS tenant_id, unnest($3::bigint[]) AS event_id,
-    unnest($4::bigint[]) AS endpoint_id, unnest($5::timestamptz[]) AS due_at, unnest($6::int[]) AS size) AS n
-ON CONFLICT (id) DO NOTHING`
-
-// addOwed adds the rows that the run owes.
-func (r *run) addOwed() {
-	r.late.owe(r.batch.Now)
-	if len(r.late.owed) == 0 {
-		return
-	}
-	slices.SortFunc(r.late.owed, func(a, b store.Target) int { return cmp.Compare(a.ID, b.ID) })
-	r.query(insertLate, nil)
-	addTargets(columns[store.Target]{r.pipeline, r.late.owed})
-}
-
-// addTargets adds the columns of what an event knows of a delivery: id, tenant,
-// event, endpoint, due time, size.
-func addTargets(c columns[store.Target]) {
-	c.int8s(func(t store.Target) int64 { return int64(t.ID) })
-	c.int8s(func(t store.Target) int64 { return int64(t.Tenant) })
-	c.int8s(func(t store.Target) int64 { return int64(t.Event) })
-	c.int8s(func(t store.Target) int64 { return int64(t.Endpoint) })
-	c.times(func(t store.Target) time.Time { return t.Due })
-	c.int4s(func(t store.Target) int { return t.Size })
 }
 
 const moveSince = `UPDATE unwritten SET since = $2 WHERE node_id = $1`

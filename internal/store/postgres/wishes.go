@@ -89,7 +89,7 @@ func (d *DB) wish(ctx context.Context, tenant, id hook.ID, a hook.Audit, fn func
 		return store.DeliveryRow{}, err
 	}
 	err = d.change(ctx, a, func(tx pgx.Tx) (err error) {
-		if _, err := tx.Exec(ctx, lockTenants, []int32{tenantLock(row.TenantID)}); err != nil {
+		if _, err := tx.Exec(ctx, lockTenants, []int32{lockNumber(row.TenantID)}); err != nil {
 			return err
 		}
 		if row, err = scanDeliveryRow(tx.QueryRow(ctx, lockDelivery, id, int64(tenant))); err != nil {
