@@ -26,14 +26,15 @@ ORDER BY id LIMIT $4`
 	withRow = `SELECT id FROM deliveries WHERE id = ANY($1)`
 
 	// insertLate writes rows as they were accepted, in the order of ids. One that
-	// is there already is the one that is wanted.
+	// is there already is the one that is wanted. It names no index: a row that
+	// somebody else writes at the same moment may be met in any of them.
 	insertLate = `
 INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, size, run_due_at)
 SELECT n.id, n.tenant_id, n.event_id, n.endpoint_id, n.due_at, n.size, n.due_at
 FROM (
   SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS tenant_id, unnest($3::bigint[]) AS event_id,
     unnest($4::bigint[]) AS endpoint_id, unnest($5::timestamptz[]) AS due_at, unnest($6::int[]) AS size) AS n
-ON CONFLICT (id) DO NOTHING`
+ON CONFLICT DO NOTHING`
 
 	lockSince = `SELECT pg_try_advisory_xact_lock(7009, $1)`
 

@@ -162,6 +162,11 @@ func TestRerunBesideFirstRun(t *testing.T) {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
 		}
 	}
+	attempts, err := n.db.AttemptsOf(t.Context(), 0, d.ID)
+	n.check(err, "AttemptsOf")
+	if len(attempts) != 1 || value[int](t, dsn, "SELECT count(*) FROM attempts") > 1 {
+		t.Errorf("%d attempts of the delivery, want 1 and no other", len(attempts))
+	}
 	if pending := value[int](t, dsn, "SELECT sum(pending)::int FROM tenant_usage"); pending != 2 {
 		t.Errorf("%d pending by the counters, want 2", pending)
 	}

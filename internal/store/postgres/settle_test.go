@@ -116,7 +116,8 @@ type settled struct {
 	Outcome        store.SettleOutcome
 	Delivery       string
 	Attempts       []hook.Attempt
-	Pending, Bytes int // of the tenant
+	NamesAttempt   bool // one of them is the delivery's last
+	Pending, Bytes int  // of the tenant
 }
 
 // settledRows are the rows without what differs between any two deliveries.
@@ -135,8 +136,10 @@ func (n *node) settledOf(dsn string, s *store.Settle) settled {
 	var err error
 	got.Attempts, err = n.db.AttemptsOf(t.Context(), 0, s.Delivery.ID)
 	n.check(err, "AttemptsOf")
+	last := n.delivery(s.Delivery.ID).Last.AttemptID
 	for i := range got.Attempts {
 		a := &got.Attempts[i]
+		got.NamesAttempt = got.NamesAttempt || a.ID == last
 		if d := &s.Delivery; a.TenantID != d.TenantID || a.DeliveryID != d.ID || a.EventID != d.EventID || a.EndpointID != d.EndpointID {
 			t.Errorf("attempt %+v of delivery %+v", a, d)
 		}
