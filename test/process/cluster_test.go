@@ -117,7 +117,7 @@ func checkDelivered(t *testing.T, r *receiver, ids []string, endpoints, limit, r
 // seconds.
 func TestKilledNodeIsReplaced(t *testing.T) {
 	const limit, endpoints = 4, 8
-	nodes, dsn := cluster(t, 3)
+	nodes, dsn := cluster(t, 3, "--dispatch-max-in-flight", fmt.Sprint(limit*endpoints))
 	r := receive(t)
 	for i := range endpoints {
 		path := fmt.Sprintf("/%d", i)
@@ -165,7 +165,7 @@ CREATE TRIGGER note_stale BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTIO
 // over; woken up, the old one neither starts a request nor changes a row.
 func TestPausedNodeWritesNothingStale(t *testing.T) {
 	const limit, endpoints = 4, 8
-	nodes, dsn := cluster(t, 2, "--lease-ttl", "5s", "--lease-renew", "1s")
+	nodes, dsn := cluster(t, 2, "--lease-ttl", "5s", "--lease-renew", "1s", "--dispatch-max-in-flight", fmt.Sprint(limit*endpoints))
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestPausedNodeWritesNothingStale(t *testing.T) {
 		eventually(t, 20*time.Second, "the woken node has its part again", func() bool { return shared(t, dsn, 2) })
 	}
 	ids := l.stop()
-	// In flight at each stop: at most the limit of every endpoint.
+	// Sent and not yet stored at each stop: at most what a node may have in flight.
 	checkDelivered(t, r, ids, endpoints, 2*limit, rounds*limit*endpoints)
 	var stale int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM stale_writes").Scan(&stale); err != nil {
