@@ -156,7 +156,7 @@ func (a *App) build() error {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
-		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Log: a.log,
+		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), Log: a.log,
 		Committed: a.committed,
 	})
 	if err != nil {

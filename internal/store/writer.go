@@ -19,9 +19,10 @@ type WriterConfig struct {
 	MaxBatch int // of accepts and of settles per commit; 256
 	MaxQueue int // accepts that may wait; 4096
 	// Gather is the least time between the starts of two commits when several
-	// publishers or attempts share them, GatherMost when very many do; 4ms and
-	// 10ms.
+	// publishers or attempts share them; 4ms. When very many do and Local is set,
+	// it is twice the time that a commit takes, up to GatherMost; 10ms.
 	Gather, GatherMost time.Duration
+	Local              bool // commits take the processor that everybody else wants
 	// Patience is how long a publisher waits for an answer; 20s.
 	Patience time.Duration
 	// Committed is called after every commit, in commit order, before anybody
@@ -46,10 +47,12 @@ type Writer struct {
 	closed  bool
 	failed  error // set once the store is lost for good
 	// Of the latest commit: when it began and how many rows it had. load is how
-	// many rows come within Gather, smoothed. They belong to Run's goroutine.
+	// many rows come within Gather and took how long commits take, smoothed. They
+	// belong to Run's goroutine.
 	began  time.Time
 	shared int
 	load   float64
+	took   time.Duration
 
 	wake chan struct{} // capacity 1
 }
@@ -201,17 +204,22 @@ func (w *Writer) Run(ctx context.Context) error {
 // ago and several shared it. On a fast disk commits would otherwise follow each
 // other with a few rows each, and most of the processor would go into commits.
 func (w *Writer) gather() {
-	wait := w.cfg.Gather
-	if w.load >= many {
-		wait = w.cfg.GatherMost
-	}
 	if w.shared > alone {
-		time.Sleep(wait - time.Since(w.began))
+		time.Sleep(w.apart() - time.Since(w.began))
 	}
 	now := time.Now()
 	apart := max(now.Sub(w.began), w.cfg.Gather)
 	w.load += (float64(w.shared)*float64(w.cfg.Gather)/float64(apart) - w.load) / 8
 	w.began = now
+}
+
+// apart is the least time between the starts of two commits. Under full load one
+// that takes the processor leaves it to the others for as long as it had it.
+func (w *Writer) apart() time.Duration {
+	if !w.cfg.Local || w.load < many {
+		return w.cfg.Gather
+	}
+	return min(max(2*w.took, w.cfg.Gather), w.cfg.GatherMost)
 }
 
 // tidy lets the store do what it left over, while the next rows gather and
@@ -305,6 +313,7 @@ func (w *Writer) commitNext(ctx context.Context) error {
 	b, tickets := w.take()
 	w.shared = b.size()
 	err := w.commit(ctx, b)
+	w.took += (time.Since(b.Now) - w.took) / 8
 	switch {
 	case err == nil:
 		w.done(b, tickets, nil)

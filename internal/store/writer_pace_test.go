@@ -13,28 +13,36 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// TestWriterGathersLongerUnderLoad: when very many rows come, commits keep
-// further apart; a burst alone does not do it.
+// TestWriterGathersLongerUnderLoad: when very many rows come, commits that take
+// the processor leave it to others half of the time; a burst alone does not do it.
 func TestWriterGathersLongerUnderLoad(t *testing.T) {
 	t.Parallel()
+	half, full := func(int) int { return 10 }, func(int) int { return 22 }
+	bursts := func(ms int) int {
+		if ms%100 == 0 {
+			return 200
+		}
+		return 5
+	}
 	for name, tc := range map[string]struct {
 		rows  func(ms int) int // that come in each millisecond
+		local bool
+		takes time.Duration
 		apart time.Duration
 	}{
-		"half load": {func(int) int { return 10 }, 4 * time.Millisecond},
-		"full load": {func(int) int { return 22 }, 10 * time.Millisecond},
-		"bursts": {func(ms int) int {
-			if ms%100 == 0 {
-				return 200
-			}
-			return 5
-		}, 4 * time.Millisecond},
+		"half load":                {half, true, 3 * time.Millisecond, 4 * time.Millisecond},
+		"full load":                {full, true, 3 * time.Millisecond, 6 * time.Millisecond},
+		"full load, quick commits": {full, true, 100 * time.Microsecond, 4 * time.Millisecond},
+		"full load, slow commits":  {full, true, 8 * time.Millisecond, 10 * time.Millisecond},
+		"full load elsewhere":      {full, false, 3 * time.Millisecond, 4 * time.Millisecond},
+		"slow commits elsewhere":   {full, false, 8 * time.Millisecond, 8 * time.Millisecond},
+		"bursts":                   {bursts, true, 3 * time.Millisecond, 4 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const length = 2000 // ms
-				b := startWriter(t, &script{takes: 100 * time.Microsecond}, store.WriterConfig{})
+				b := startWriter(t, &script{takes: tc.takes}, store.WriterConfig{Local: tc.local})
 				for ms := range length {
 					for range tc.rows(ms) {
 						b.w.Settle(&store.Settle{}, nil)
