@@ -34,6 +34,8 @@ type ahead struct {
 type laneAhead struct {
 	r     *resident
 	known map[hook.ID]struct{} // deliveries that were in memory when it began
+	disk  bool                 // whether rows are wanted, or only what was heard of
+	heard []store.New
 	rows  []hook.Delivery
 	next  time.Time // when the first row after asOf falls due
 	err   error
@@ -78,11 +80,13 @@ func (a *ahead) add(r *resident) {
 	for id := range r.items {
 		known[id] = struct{}{}
 	}
-	a.lanes = append(a.lanes, &laneAhead{r: r, known: known})
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, disk: r.wantsRows(a.asOf), heard: r.heard})
+	r.heard = nil
 }
 
 // read asks the store, for all lanes at once if it can.
 func (a *ahead) read(ctx context.Context, db Store) {
+	a.events = make(map[hook.ID]*hook.Event)
 	if many, ok := db.(store.DueReader); ok {
 		a.readTogether(ctx, many)
 	} else {
@@ -96,7 +100,10 @@ func (a *ahead) read(ctx context.Context, db Store) {
 	}
 	// Without them the payloads are read later, and an error shows then.
 	events, _ := db.Events(ctx, wanted)
-	a.events = make(map[hook.ID]*hook.Event, len(events))
+	a.keep(events)
+}
+
+func (a *ahead) keep(events []hook.Event) {
 	for i := range events {
 		a.events[events[i].ID] = &events[i]
 	}
@@ -110,13 +117,16 @@ func (la *laneAhead) read(ctx context.Context, db Store, asOf time.Time, limit i
 }
 
 func (a *ahead) readTogether(ctx context.Context, db store.DueReader) {
-	endpoints := make([]hook.ID, len(a.lanes))
-	known := []hook.ID{}
-	for i, la := range a.lanes {
-		endpoints[i] = la.r.endpoint
-		known = slices.AppendSeq(known, maps.Keys(la.known))
+	w := store.Wanted{Known: []hook.ID{}, Now: a.asOf, Limit: a.limit}
+	for _, la := range a.lanes {
+		if la.disk {
+			w.Endpoints = append(w.Endpoints, la.r.endpoint)
+		}
+		w.Known = slices.AppendSeq(w.Known, maps.Keys(la.known))
+		w.Heard = append(w.Heard, la.heard...)
 	}
-	due, err := db.ReadDue(ctx, endpoints, known, a.asOf, a.limit)
+	due, events, err := db.ReadDue(ctx, w)
+	a.keep(events)
 	for _, la := range a.lanes {
 		la.rows, la.next, la.err = due[la.r.endpoint].Deliveries, due[la.r.endpoint].Next, err
 	}
@@ -128,7 +138,7 @@ func (a *ahead) wanted() (ids []hook.ID) {
 	for _, la := range a.lanes {
 		bytes := 0
 		for i := range la.rows {
-			if _, here := la.known[la.rows[i].ID]; here {
+			if _, here := la.known[la.rows[i].ID]; here || a.events[la.rows[i].EventID] != nil {
 				continue
 			}
 			if bytes += la.rows[i].Size; bytes > aheadBytes/len(a.lanes) {
@@ -158,10 +168,13 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time
 	case la.err != nil:
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
 		r.diskDue = now.Add(readAgain)
-	case len(la.rows) == a.limit:
+		l.hearAgain(la.heard)
+	case len(la.rows) >= a.limit:
 		r.diskDue = a.asOf
-	default:
+	case la.disk:
 		r.diskDue = la.next
+	default:
+		r.note(la.next)
 	}
 	r.note(noted)
 	for i := range la.rows {
@@ -169,6 +182,13 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time
 	}
 	r.gone = nil
 	l.touch(r)
+}
+
+// hearAgain reads what was heard of once more, after a read that failed.
+func (l *loop) hearAgain(news []store.New) {
+	if len(news) > 0 {
+		time.AfterFunc(readAgain, func() { l.post(func() { l.heard(news) }) })
+	}
 }
 
 // readEnded returns the earliest due time heard of while the read was running:

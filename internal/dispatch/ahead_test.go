@@ -2,7 +2,9 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,24 +20,59 @@ import (
 type together struct {
 	store.DB
 	rounds, single, apart atomic.Int64
+	fail                  atomic.Int64 // so many reads fail
+
+	mu    sync.Mutex
+	asked []store.Wanted
 }
 
-func (s *together) ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
+// wanted returns what was asked for so far.
+func (s *together) wanted() []store.Wanted {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+func (s *together) ReadDue(ctx context.Context, w store.Wanted) (map[hook.ID]store.Due, []hook.Event, error) {
 	s.rounds.Add(1)
-	out := make(map[hook.ID]store.Due)
-	for _, e := range endpoints {
-		rows, err := s.DB.ReadAhead(ctx, e, now, limit+len(known))
-		if err != nil {
-			return nil, err
-		}
-		rows = slices.DeleteFunc(rows, func(d hook.Delivery) bool { return slices.Contains(known, d.ID) })
-		next, err := s.NextDue(ctx, e, now)
-		if err != nil {
-			return nil, err
-		}
-		out[e] = store.Due{Deliveries: rows[:min(len(rows), limit)], Next: next}
+	s.mu.Lock()
+	s.asked = append(s.asked, w)
+	s.mu.Unlock()
+	if s.fail.Add(-1) >= 0 {
+		return nil, nil, errors.New("the store is away")
 	}
-	return out, nil
+	out := make(map[hook.ID]store.Due)
+	for _, e := range w.Endpoints {
+		rows, err := s.DB.ReadAhead(ctx, e, w.Now, w.Limit+len(w.Known))
+		if err != nil {
+			return nil, nil, err
+		}
+		rows = slices.DeleteFunc(rows, func(d hook.Delivery) bool { return slices.Contains(w.Known, d.ID) })
+		next, err := s.NextDue(ctx, e, w.Now)
+		if err != nil {
+			return nil, nil, err
+		}
+		out[e] = store.Due{Deliveries: rows[:min(len(rows), w.Limit)], Next: next}
+	}
+	var events []hook.Event
+	for _, n := range w.Heard {
+		row, err := s.DeliveryByID(ctx, 0, n.Delivery)
+		if err != nil {
+			return nil, nil, err
+		}
+		if row.State != hook.Pending || slices.Contains(w.Known, n.Delivery) {
+			continue
+		}
+		due := out[n.Endpoint]
+		due.Deliveries = append(due.Deliveries, row.Delivery)
+		out[n.Endpoint] = due
+		event, err := s.DB.Event(ctx, 0, n.Event)
+		if err != nil {
+			return nil, nil, err
+		}
+		events = append(events, event)
+	}
+	return out, events, nil
 }
 
 func (s *together) ReadAhead(ctx context.Context, e hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {

@@ -164,6 +164,7 @@ type peer struct {
 	d      *dispatch.Dispatcher
 	sends  sender
 	keeper dispatch.Keeper
+	hints  store.Hints
 	halt   [2]func()
 	ended  chan error // of the dispatcher
 }
@@ -211,7 +212,7 @@ func (r *rig) join(b *book, name string, tune ...func(*peer)) *peer {
 	r.must(err)
 	p.d, err = dispatch.New(dispatch.Config{
 		Store: p.db, Settler: p.writer, Sender: &p.sends, Vault: r.vault, IDs: ids, Node: p.node, Log: log, Loops: 2, Seed: 7,
-		Keeper: p.keeper,
+		Keeper: p.keeper, Hints: p.hints,
 	})
 	r.must(err)
 	p.halt[0] = background(func(ctx context.Context) { p.ended <- p.d.Run(ctx) })

@@ -145,6 +145,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.cfg.Hints != nil {
 		wg.Go(func() { d.listen(background) })
 	}
+	if late, ok := d.cfg.Store.(store.LateWriter); ok {
+		wg.Go(func() { d.writeLate(background, late) })
+	}
 
 	keeping, letGo := context.WithCancel(background)
 	defer letGo()
@@ -186,7 +189,7 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 			dlv := &a.Deliveries[i]
 			shard := hook.ShardOf(dlv.EndpointID)
 			if !d.owner.owns(shard) {
-				d.teller.tell(store.HintDue, dlv.EndpointID)
+				d.teller.tellNew(dlv)
 				continue
 			}
 			p := &parts[shard%len(parts)]
@@ -248,6 +251,22 @@ func (d *Dispatcher) deliveryDue(endpoint hook.ID) {
 	l.post(func() { l.lookForWork(endpoint) })
 }
 
+// heard makes lanes of this node read deliveries that another node has accepted.
+func (d *Dispatcher) heard(news []store.New) {
+	parts := make([][]store.New, len(d.loops))
+	for _, n := range news {
+		if shard := hook.ShardOf(n.Endpoint); d.owner.owns(shard) {
+			i := shard % len(parts)
+			parts[i] = append(parts[i], n)
+		}
+	}
+	for i, part := range parts {
+		if l := d.loops[i]; len(part) > 0 {
+			l.post(func() { l.heard(part) })
+		}
+	}
+}
+
 // InFlight returns how many attempts are in flight or not yet settled.
 func (d *Dispatcher) InFlight() int { return d.slots.used() }
 
@@ -278,6 +297,8 @@ func (d *Dispatcher) listen(ctx context.Context) {
 			}
 		case store.HintShards:
 			d.owner.nudge()
+		case store.HintNew:
+			d.heard(h.New)
 		}
 	})
 	if err != nil && ctx.Err() == nil {

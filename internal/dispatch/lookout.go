@@ -58,6 +58,31 @@ func (o *ownership) announce(ctx context.Context, shards []int) error {
 	return nil
 }
 
+const (
+	lateEvery   = 250 * time.Millisecond
+	lateTimeout = 5 * time.Second
+)
+
+// writeLate has the store write rows that it left out and that did not come with
+// their results.
+func (d *Dispatcher) writeLate(ctx context.Context, db store.LateWriter) {
+	wait := lateEvery
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = lateEvery
+		call, cancel := context.WithTimeout(ctx, lateTimeout)
+		if err := db.WriteLate(call, time.Now()); err != nil && ctx.Err() == nil {
+			d.cfg.Log.Warn("deliveries without a row could not be written; trying again", "error", err)
+			wait = lateTimeout
+		}
+		cancel()
+	}
+}
+
 // poll is the safety net under the hints of other nodes.
 func (o *ownership) poll(ctx context.Context) error {
 	if time.Since(o.lastOther) > sweepEvery+pollEvery {
@@ -90,11 +115,7 @@ func (o *ownership) poll(ctx context.Context) error {
 // any age, and changes of endpoints.
 func (o *ownership) sweep(ctx context.Context) error {
 	began := time.Now()
-	var mine []int
-	for _, h := range o.holding() {
-		mine = append(mine, h.Shard)
-	}
-	if err := o.announce(ctx, mine); err != nil {
+	if err := o.announce(ctx, o.numbers()); err != nil {
 		return err
 	}
 	for _, l := range o.d.loops {

@@ -242,6 +242,24 @@ func (l *loop) lookForWork(endpoint hook.ID) {
 	l.touch(r)
 }
 
+// heard makes lanes read deliveries that another node has just accepted. A lane
+// that has many to read reads the others when they have rows.
+func (l *loop) heard(news []store.New) {
+	now := time.Now()
+	for _, n := range news {
+		if _, owned := l.shards[hook.ShardOf(n.Endpoint)]; !owned {
+			continue
+		}
+		r := l.resident(n.Endpoint, 0)
+		if len(r.heard) < l.d.cfg.Window {
+			r.heard = append(r.heard, n)
+		} else {
+			r.noteDue(now)
+		}
+		l.touch(r)
+	}
+}
+
 // wakeHeap orders lanes by the time they want to be looked at.
 type wakeHeap []*resident
 

@@ -223,6 +223,16 @@ func (o *ownership) holding() []store.Held {
 	return out
 }
 
+// numbers returns the shards that the node owns.
+func (o *ownership) numbers() []int {
+	held := o.holding()
+	out := make([]int, len(held))
+	for i, h := range held {
+		out[i] = h.Shard
+	}
+	return out
+}
+
 // rebalance takes the free shards that want this node and hands over those that
 // want another.
 func (o *ownership) rebalance(ctx context.Context, first bool) error {
@@ -265,7 +275,9 @@ func (o *ownership) holds(shard int) (int64, bool) {
 	return e, ok
 }
 
-// take acquires shards and gives them to the loops, then finds their lanes.
+// take acquires shards and gives them to the loops, then finds the lanes with
+// work: also those that the node had, because an owner that has died may have left
+// some for any of them.
 func (o *ownership) take(ctx context.Context, shards []int) error {
 	ctx, cancel := context.WithTimeout(ctx, takeCall)
 	defer cancel()
@@ -276,14 +288,12 @@ func (o *ownership) take(ctx context.Context, shards []int) error {
 	if len(got) == 0 {
 		return nil
 	}
-	numbers := make([]int, len(got))
-	for i, h := range got {
-		numbers[i] = h.Shard
+	for _, h := range got {
 		delete(o.moving, h.Shard)
 		o.hold(h)
 	}
 	o.d.cfg.Log.Info("shards taken", "shards", len(got))
-	o.d.work.Go(func() { o.findWork(numbers) })
+	o.d.work.Go(func() { o.findWork(o.numbers()) })
 	return nil
 }
 

@@ -22,6 +22,7 @@ func (l *loop) pump(now time.Time, r *resident) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
+	l.spillHeard(now, r)
 	if l.seek(now, r) {
 		return
 	}
@@ -70,10 +71,10 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 }
 
 // readMore reads ahead when the window runs low and more is due on disk. A lane
-// that holds reads nothing: its backlog costs nothing while it waits.
+// that holds reads no rows: its backlog costs nothing while it waits.
 func (l *loop) readMore(now time.Time, r *resident) {
-	if r.reading || r.diskDue.IsZero() || r.diskDue.After(now) ||
-		r.lane.Queued() > l.d.cfg.Window/4 || len(r.items) >= l.d.cfg.Window || r.holds(now) {
+	if r.reading || !r.wantsRows(now) && len(r.heard) == 0 ||
+		r.lane.Queued() > l.d.cfg.Window/4 || len(r.items) >= l.d.cfg.Window {
 		return
 	}
 	r.reading = true
@@ -195,7 +196,7 @@ func (l *loop) evictAt(r *resident) time.Time {
 // evict lets go of a lane that has been without work for long. It reports
 // whether it did.
 func (l *loop) evict(now time.Time, r *resident) bool {
-	busy := len(r.items) > 0 || !r.diskDue.IsZero() || r.reading || r.loading || r.expiring ||
+	busy := len(r.items)+len(r.heard) > 0 || !r.diskDue.IsZero() || r.reading || r.loading || r.expiring ||
 		r.lane.InFlight() > 0 || !r.lane.BlockedSince(now).IsZero()
 	switch {
 	case busy:

@@ -35,6 +35,8 @@ type resident struct {
 	diskDue time.Time
 	// noted is the earliest due time heard of while a read was running.
 	noted time.Time
+	// heard are deliveries for the next read that may have no row yet.
+	heard []store.New
 
 	// soughtFresh is set when the store was asked for a better probe than the
 	// window holds, until that probe has been sent.
@@ -95,6 +97,11 @@ func (r *resident) noteDue(t time.Time) {
 	if r.reading && (r.noted.IsZero() || t.Before(r.noted)) {
 		r.noted = t
 	}
+}
+
+// wantsRows reports whether something that is only on disk is due and may be sent.
+func (r *resident) wantsRows(now time.Time) bool {
+	return !r.diskDue.IsZero() && !r.diskDue.After(now) && !r.holds(now)
 }
 
 // note is noteDue for a time that may be zero: nothing was heard of.
@@ -229,6 +236,15 @@ func (l *loop) spill(r *resident) {
 	}
 	for _, k := range slices.Backward(keep) {
 		r.lane.Arrive(k)
+	}
+}
+
+// spillHeard leaves what a lane that holds has heard of on disk when it has enough
+// in memory to choose a probe from: it will have rows when the lane may send.
+func (l *loop) spillHeard(now time.Time, r *resident) {
+	if len(r.heard) > 0 && r.holds(now) && r.lane.Queued() >= min(freshKept, l.d.cfg.Window) {
+		r.heard = nil
+		r.noteDue(now)
 	}
 }
 

@@ -18,10 +18,15 @@ type teller struct {
 
 	mu      sync.Mutex
 	waiting map[store.HintKind]map[hook.ID]struct{}
+	news    []store.New
 	wake    chan struct{}
 }
 
 const hintTimeout = 5 * time.Second
+
+// maxNews bounds the deliveries that wait to be told of. Of the others only the
+// endpoint is told.
+const maxNews = 8192
 
 func newTeller(cfg Config) *teller {
 	return &teller{
@@ -37,13 +42,36 @@ func (t *teller) tell(kind store.HintKind, id hook.ID) {
 		return
 	}
 	t.mu.Lock()
+	t.add(kind, id)
+	t.mu.Unlock()
+	t.wakeUp()
+}
+
+// tellNew queues the news of a delivery whose lane is another node's.
+func (t *teller) tellNew(d *hook.Delivery) {
+	if t.hints == nil {
+		return
+	}
+	t.mu.Lock()
+	if len(t.news) < maxNews {
+		t.news = append(t.news, store.New{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
+	} else {
+		t.add(store.HintDue, d.EndpointID)
+	}
+	t.mu.Unlock()
+	t.wakeUp()
+}
+
+func (t *teller) add(kind store.HintKind, id hook.ID) {
 	ids := t.waiting[kind]
 	if ids == nil {
 		ids = make(map[hook.ID]struct{})
 		t.waiting[kind] = ids
 	}
 	ids[id] = struct{}{}
-	t.mu.Unlock()
+}
+
+func (t *teller) wakeUp() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -64,18 +92,25 @@ func (t *teller) run(ctx context.Context) {
 
 func (t *teller) flush(ctx context.Context) {
 	t.mu.Lock()
-	waiting := t.waiting
-	t.waiting = make(map[store.HintKind]map[hook.ID]struct{}, len(waiting))
+	waiting, news := t.waiting, t.news
+	t.waiting, t.news = make(map[store.HintKind]map[hook.ID]struct{}, len(waiting)), nil
 	t.mu.Unlock()
+	if len(news) > 0 {
+		t.send(ctx, store.Hint{Kind: store.HintNew, New: news})
+	}
 	for kind, set := range waiting {
 		h := store.Hint{Kind: kind, IDs: make([]hook.ID, 0, len(set))}
 		for id := range set {
 			h.IDs = append(h.IDs, id)
 		}
-		ctx, cancel := context.WithTimeout(ctx, hintTimeout)
-		if err := t.hints.Hint(ctx, h); err != nil {
-			t.log.Debug("hint was not sent", "error", err)
-		}
-		cancel()
+		t.send(ctx, h)
+	}
+}
+
+func (t *teller) send(ctx context.Context, h store.Hint) {
+	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
+	defer cancel()
+	if err := t.hints.Hint(ctx, h); err != nil {
+		t.log.Debug("hint was not sent", "error", err)
 	}
 }

@@ -67,6 +67,15 @@ type Committer interface {
 	Commit(ctx context.Context, b *Batch) error
 }
 
+// LateWriter is a store that leaves rows out for a moment, because most of them
+// come with their results.
+type LateWriter interface {
+	// WriteLate writes the rows that nobody has written in time, whatever this
+	// process commits meanwhile, and tells all nodes whose lanes got some. It is
+	// called a few times a second.
+	WriteLate(ctx context.Context, now time.Time) error
+}
+
 // Tidier is a Committer that leaves work for the time between two commits. It
 // must not depend on being asked.
 type Tidier interface {
@@ -190,14 +199,24 @@ type LaneReader interface {
 // DueReader reads for several lanes at once. A store that is a network away
 // has it.
 type DueReader interface {
-	// ReadDue is ReadAhead for several endpoints, up to limit deliveries of
-	// each besides those that are known, and NextDue for those that have fewer.
-	// What this process accepted a moment ago may be left out; Next then says to
-	// look again soon.
-	ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]Due, error)
+	// ReadDue is ReadAhead for several endpoints, and NextDue for those that have
+	// fewer than the limit. What this process accepted a moment ago may be left
+	// out; Next then says to look again soon. Some events of the deliveries may
+	// come along.
+	ReadDue(ctx context.Context, w Wanted) (map[hook.ID]Due, []hook.Event, error)
+}
+
+// Wanted is what a read of several lanes asks for.
+type Wanted struct {
+	Endpoints []hook.ID
+	Known     []hook.ID // deliveries that are in memory
+	Heard     []New     // deliveries that other nodes told of
+	Now       time.Time
+	Limit     int // deliveries of each endpoint, those that were heard of aside
 }
 
 // Due is what is due for one endpoint, oldest first, and when more will be.
+// Deliveries that were heard of come last.
 type Due struct {
 	Deliveries []hook.Delivery
 	Next       time.Time
@@ -278,10 +297,16 @@ const (
 	HintEndpoint                     // endpoints that were changed or commanded
 	HintTenant                       // tenants whose policy or endpoints changed
 	HintShards                       // shards were released, or members changed
+	HintNew                          // deliveries that were just accepted
 )
 
 // Hint is one message to the other nodes.
 type Hint struct {
 	Kind HintKind
 	IDs  []hook.ID
+	New  []New // of HintNew, which has no IDs
 }
+
+// New names a delivery that was just accepted. It may have no row yet: its event
+// tells the rest.
+type New struct{ Endpoint, Event, Delivery hook.ID }

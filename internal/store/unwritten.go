@@ -47,6 +47,20 @@ func TargetOf(d *hook.Delivery, now time.Time) (Target, bool) {
 	}, true
 }
 
+// SeenAt returns the target as one that was first heard of at the given moment.
+func (t Target) SeenAt(now time.Time) Target {
+	t.since = now
+	return t
+}
+
+// Delivery returns the delivery that the target stands for.
+func (t *Target) Delivery() hook.Delivery {
+	return hook.Delivery{
+		ID: t.ID, TenantID: t.Tenant, EventID: t.Event, EndpointID: t.Endpoint, DueAt: t.Due, Size: t.Size,
+		Progress: hook.Progress{Run: 1, RunDueAt: t.Due},
+	}
+}
+
 // AppendTargets appends what the row of an event keeps of its targets.
 func AppendTargets(dst []byte, e *hook.Event, targets []Target) []byte {
 	for i := range targets {
@@ -100,6 +114,13 @@ func (u *Unwritten) Get(id hook.ID) (Target, bool) {
 	defer u.mu.Unlock()
 	t, ok := u.targets[id]
 	return t, ok
+}
+
+// Len returns how many there are.
+func (u *Unwritten) Len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.targets)
 }
 
 // Committed takes note of a commit: these targets came without their rows, and

@@ -146,20 +146,57 @@ func TestKilledNodeIsReplaced(t *testing.T) {
 	checkDelivered(t, r, l.stop(), endpoints, limit, limit*endpoints)
 }
 
+// TestKilledLenderLosesNothing: what a node has accepted for lanes of others and
+// could not tell them of is found when it has died, whoever takes its shards.
+func TestKilledLenderLosesNothing(t *testing.T) {
+	const limit, endpoints = 4, 8
+	for n := 2; n <= 3; n++ {
+		t.Run(fmt.Sprintf("%d nodes", n), func(t *testing.T) {
+			nodes, dsn := cluster(t, n, "--dispatch-max-in-flight", fmt.Sprint(limit*endpoints))
+			r := receive(t)
+			for i := range endpoints {
+				path := fmt.Sprintf("/%d", i)
+				nodes[0].endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}, "policy": object{"concurrency": limit}})
+				r.on(path, func() int { time.Sleep(40 * time.Millisecond); return 200 }) // slower than they are published
+			}
+			eventually(t, 20*time.Second, "the nodes share the shards", func() bool { return shared(t, dsn, n) })
+			lender := nodes[n-1]
+			l := publishFrom(t, 8, func(int) string { return lender.url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
+			time.Sleep(2 * time.Second)
+			lender.kill()
+			checkDelivered(t, r, l.stop(), endpoints, limit, limit*endpoints)
+		})
+	}
+}
+
 // staleTrigger records every attempt that is stored by a node that does not
-// own the shard at that moment.
+// own the shard at that moment: as a row, or in that of its delivery.
 const staleTrigger = `
 CREATE TABLE stale_writes (delivery_id bigint, node_id bigint, owner_id bigint);
-CREATE FUNCTION note_stale() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE TABLE good_writes (n serial);
+CREATE FUNCTION note_stale(endpoint bigint, delivery bigint, node bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE owner bigint;
 BEGIN
-  SELECT s.owner_id INTO owner FROM endpoints e JOIN shards s ON s.shard = e.shard WHERE e.id = NEW.endpoint_id;
-  IF owner IS DISTINCT FROM NEW.node_id THEN
-    INSERT INTO stale_writes VALUES (NEW.delivery_id, NEW.node_id, owner);
+  SELECT s.owner_id INTO owner FROM endpoints e JOIN shards s ON s.shard = e.shard WHERE e.id = endpoint;
+  IF owner IS DISTINCT FROM node THEN
+    INSERT INTO stale_writes VALUES (delivery, node, owner);
+  ELSE
+    INSERT INTO good_writes DEFAULT VALUES;
   END IF;
+END $$;
+CREATE FUNCTION note_attempt() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM note_stale(NEW.endpoint_id, NEW.delivery_id, NEW.node_id);
   RETURN NEW;
 END $$;
-CREATE TRIGGER note_stale BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION note_stale()`
+CREATE FUNCTION note_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM note_stale(NEW.endpoint_id, NEW.id, (NEW.first_attempt::json ->> 'node')::bigint);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER note_attempt BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION note_attempt();
+CREATE TRIGGER note_row AFTER INSERT OR UPDATE OF first_attempt ON deliveries FOR EACH ROW
+  WHEN (NEW.first_attempt IS NOT NULL) EXECUTE FUNCTION note_row()`
 
 // TestPausedNodeWritesNothingStale stops a node past its lease. Another takes
 // over; woken up, the old one neither starts a request nor changes a row.
@@ -200,6 +237,13 @@ func TestPausedNodeWritesNothingStale(t *testing.T) {
 	}
 	if stale > 0 {
 		t.Errorf("%d stale writes were accepted", stale)
+	}
+	var good int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM good_writes").Scan(&good); err != nil {
+		t.Fatal(err)
+	}
+	if good < len(ids) {
+		t.Errorf("%d writes were looked at for %d deliveries", good, len(ids))
 	}
 	var broken int
 	const gaps = `SELECT count(*) FROM deliveries d

@@ -23,18 +23,24 @@ SELECT id, tenant_id, created_at, targets FROM events
 WHERE id >= $1 AND targets IS NOT NULL AND ($2::bigint = 0 OR tenant_id = $2) AND ($3::bigint = 0 OR id = $3)
 ORDER BY id LIMIT $4`
 
-	withRow = `SELECT id FROM deliveries WHERE id = ANY($1)`
+	// withRow looks for rows in the order of the primary key. With = alone the
+	// planner would take any index that has the id somewhere, and read all of it,
+	// as long as the statistics say that the table is empty.
+	withRow = `
+SELECT n.id FROM unnest($1::bigint[]) AS n(id)
+WHERE (SELECT w.id FROM deliveries w WHERE w.id >= n.id ORDER BY w.id LIMIT 1) = n.id`
 
-	// insertLate writes rows as they were accepted, in the order of ids. One that
-	// is there already is the one that is wanted. It names no index: a row that
-	// somebody else writes at the same moment may be met in any of them.
+	// insertLate writes rows as they were accepted, in the order of ids, and
+	// returns their endpoints. One that is there already is the one that is wanted.
+	// It names no index: a row that somebody else writes at the same moment may be
+	// met in any of them.
 	insertLate = `
 INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, size, run_due_at)
 SELECT n.id, n.tenant_id, n.event_id, n.endpoint_id, n.due_at, n.size, n.due_at
 FROM (
   SELECT unnest($1::bigint[]) AS id, unnest($2::bigint[]) AS tenant_id, unnest($3::bigint[]) AS event_id,
     unnest($4::bigint[]) AS endpoint_id, unnest($5::timestamptz[]) AS due_at, unnest($6::int[]) AS size) AS n
-ON CONFLICT DO NOTHING`
+ON CONFLICT DO NOTHING RETURNING endpoint_id`
 
 	lockSince = `SELECT pg_try_advisory_xact_lock(7009, $1)`
 
@@ -61,17 +67,22 @@ const catchUpChunk = 2000
 
 // catchUp writes the rows of the deliveries in the scope that have none, on
 // whatever node they were accepted, so that a read sees them all. It waits for no
-// batch but one that is writing the same row.
+// batch but one that is writing the same row. The lanes of the rows are told:
+// whoever accepted them may be gone, or sees that they are there and keeps silent.
 func (d *DB) catchUp(ctx context.Context, s store.Scope) error {
+	var told []hook.ID
 	err := eachMissing(ctx, d.pool, s, func(missing []store.Target) error {
-		if err := insertMissing(ctx, d.pool, missing); err != nil {
+		endpoints, err := insertMissing(ctx, d.pool, missing)
+		if err != nil {
 			return err
 		}
+		told = append(told, endpoints...)
 		for _, u := range d.everyUnwritten() {
-			u.Committed(nil, idsOf(missing))
+			u.committed(nil, nil, idsOf(missing))
 		}
 		return nil
 	})
+	d.tellAll(ctx, told)
 	if err != nil {
 		return failed("write deliveries", err)
 	}
@@ -122,12 +133,17 @@ func (d *DB) passSince(ctx context.Context, find, move string, event hook.ID) er
 		return err
 	}
 	for _, node := range nodes {
+		var told []hook.ID
 		err := d.slowly(ctx, func(tx pgx.Tx) error {
 			var free bool
 			if err := tx.QueryRow(ctx, lockSince, lockNumber(node)).Scan(&free); err != nil || !free {
 				return err
 			}
-			err := eachMissing(ctx, tx, store.Scope{}, func(missing []store.Target) error { return insertMissing(ctx, tx, missing) })
+			err := eachMissing(ctx, tx, store.Scope{}, func(missing []store.Target) error {
+				endpoints, err := insertMissing(ctx, tx, missing)
+				told = append(told, endpoints...)
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -137,13 +153,14 @@ func (d *DB) passSince(ctx context.Context, find, move string, event hook.ID) er
 		if err != nil {
 			return err
 		}
+		d.tellAll(ctx, told)
 	}
 	return nil
 }
 
 // catchUpOwn writes the rows that lanes of this process lack; no endpoint means
 // all. The lanes of other nodes are not read here, and what other nodes accept
-// for these has its row at once.
+// for these they write themselves if it is not sent at once.
 func (d *DB) catchUpOwn(ctx context.Context, endpoints ...hook.ID) error {
 	for _, u := range d.everyUnwritten() {
 		if err := d.writeKnown(ctx, u, u.Unknown(endpoints, nil)); err != nil {
@@ -155,10 +172,10 @@ func (d *DB) catchUpOwn(ctx context.Context, endpoints ...hook.ID) error {
 
 // writeKnown writes the rows of targets that u holds.
 func (d *DB) writeKnown(ctx context.Context, u *unwritten, late []store.Target) error {
-	if err := insertMissing(ctx, d.pool, late); err != nil {
+	if _, err := insertMissing(ctx, d.pool, late); err != nil {
 		return failed("write deliveries", err)
 	}
-	u.Committed(nil, idsOf(late))
+	u.committed(nil, nil, idsOf(late))
 	return nil
 }
 
@@ -262,11 +279,16 @@ func without(targets []store.Target, ids []hook.ID) []store.Target {
 }
 
 // insertMissing runs insertLate.
-func insertMissing(ctx context.Context, db querier, targets []store.Target) error {
-	n := len(targets)
-	if n == 0 {
-		return nil
+func insertMissing(ctx context.Context, db querier, targets []store.Target) (endpoints []hook.ID, err error) {
+	if len(targets) == 0 {
+		return nil, nil
 	}
+	return collect(ctx, db, &query{insertLate, lateColumns(targets)}, "write deliveries", scanID)
+}
+
+// lateColumns returns the parameters of insertLate.
+func lateColumns(targets []store.Target) []any {
+	n := len(targets)
 	slices.SortFunc(targets, func(a, b store.Target) int { return cmp.Compare(a.ID, b.ID) })
 	ids, tenants, events, endpoints := make([]hook.ID, n), make([]hook.ID, n), make([]hook.ID, n), make([]hook.ID, n)
 	due, sizes := make([]pgtype.Timestamptz, n), make([]int32, n)
@@ -275,6 +297,5 @@ func insertMissing(ctx context.Context, db querier, targets []store.Target) erro
 		ids[i], tenants[i], events[i], endpoints[i] = t.ID, t.Tenant, t.Event, t.Endpoint
 		due[i], sizes[i] = at(t.Due), int32(t.Size)
 	}
-	_, err := db.Exec(ctx, insertLate, ids, tenants, events, endpoints, due, sizes)
-	return err
+	return []any{ids, tenants, events, endpoints, due, sizes}
 }

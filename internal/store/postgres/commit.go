@@ -25,6 +25,15 @@ const commitTries = 3
 // session (see TakeShards). A node commits one batch after the other: what the
 // next one leaves out depends on it.
 func (d *DB) Commit(ctx context.Context, b *store.Batch) error {
+	u := d.unwrittenOf(b.Node)
+	u.commits.RLock()
+	defer u.commits.RUnlock()
+	err := d.commit(ctx, b)
+	u.uncertain.Store(err != nil)
+	return err
+}
+
+func (d *DB) commit(ctx context.Context, b *store.Batch) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("commit batch: %w", err)
@@ -98,12 +107,17 @@ SELECT pg_advisory_xact_lock_shared(7001, shard) FROM unnest($1::int[]) AS shard
 UNION ALL
 SELECT pg_advisory_xact_lock_shared(7009, $2)`
 
-// queueShardLocks locks the shards of all settles and lanes, and of deliveries
-// whose rows come later, in order, and returns them.
+// queueShardLocks locks the shards of all settles and lanes, and those that the
+// node has to own for rows to come later, in order, and returns them.
 func (r *run) queueShardLocks() []int {
 	var seen [hook.Shards]bool
+	if shard, ok := shardOf(r.late.anchor); ok {
+		seen[shard] = true
+	}
 	for _, t := range r.late.added {
-		seen[hook.ShardOf(t.Endpoint)] = true
+		if shard, ok := shardOf(t.fence); ok {
+			seen[shard] = true
+		}
 	}
 	for _, s := range r.batch.Settles {
 		seen[s.Shard] = true

@@ -22,6 +22,7 @@ const (
 	SettleFirstSQL      = settleFirst
 	SettleReplaySQL     = settleReplay
 	SettleBornSQL       = settleBorn
+	WithRowSQL          = withRow
 	AcceptSQL           = acceptFirst
 )
 

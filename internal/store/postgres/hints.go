@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,9 +24,26 @@ const maxHint = 7900
 // of all notifying transactions queue behind one lock.
 const sendHint = `SELECT pg_notify('breakwater_hints', $1)`
 
-// Hint tells the other nodes, in as many notifications as the ids need.
-func (d *DB) Hint(ctx context.Context, h store.Hint) error {
-	for _, text := range encodeHint(d.sender, h) {
+// everybody sends what this process is to hear, too.
+const everybody = "*"
+
+// Hint tells the other nodes.
+func (d *DB) Hint(ctx context.Context, h store.Hint) error { return d.hint(ctx, d.sender, h) }
+
+// tellAll tells all nodes, this one included, that endpoints have got rows.
+func (d *DB) tellAll(ctx context.Context, endpoints []hook.ID) {
+	if len(endpoints) == 0 {
+		return
+	}
+	slices.Sort(endpoints)
+	if err := d.hint(ctx, everybody, store.Hint{Kind: store.HintDue, IDs: slices.Compact(endpoints)}); err != nil {
+		d.log.Debug("hint was not sent", "error", err)
+	}
+}
+
+// hint sends as many notifications as the hint needs.
+func (d *DB) hint(ctx context.Context, sender string, h store.Hint) error {
+	for _, text := range encodeHint(sender, h) {
 		if _, err := d.notify.Exec(ctx, sendHint, text); err != nil {
 			return fmt.Errorf("send hint: %w", err)
 		}
@@ -34,18 +52,27 @@ func (d *DB) Hint(ctx context.Context, h store.Hint) error {
 }
 
 // encodeHint writes sender, kind and ids with blanks between, ids in base 36, at
-// least one text and each within bounds.
+// least one text and each within bounds. A new delivery is three ids, the last
+// of them counted from the one before.
 func encodeHint(sender string, h store.Hint) []string {
 	head := sender + " " + strconv.Itoa(int(h.Kind))
 	var texts []string
 	text := []byte(head)
-	for _, id := range h.IDs {
-		if len(text) > maxHint-14 { // a blank and 13 digits
+	add := func(ids ...hook.ID) {
+		if len(text) > maxHint-14*len(ids) { // a blank and 13 digits each
 			texts = append(texts, string(text))
 			text = append(text[:0], head...)
 		}
-		text = append(text, ' ')
-		text = strconv.AppendInt(text, int64(id), 36)
+		for _, id := range ids {
+			text = append(text, ' ')
+			text = strconv.AppendInt(text, int64(id), 36)
+		}
+	}
+	for _, id := range h.IDs {
+		add(id)
+	}
+	for _, n := range h.New {
+		add(n.Endpoint, n.Event, n.Delivery-n.Event)
 	}
 	return append(texts, string(text))
 }
@@ -68,6 +95,15 @@ func decodeHint(text string) (sender string, h store.Hint, ok bool) {
 			return "", h, false
 		}
 		h.IDs = append(h.IDs, hook.ID(id))
+	}
+	if h.Kind == store.HintNew {
+		if len(h.IDs)%3 != 0 {
+			return "", store.Hint{}, false
+		}
+		for ids := range slices.Chunk(h.IDs, 3) {
+			h.New = append(h.New, store.New{Endpoint: ids[0], Event: ids[1], Delivery: ids[1] + ids[2]})
+		}
+		h.IDs = nil
 	}
 	return fields[0], h, true
 }

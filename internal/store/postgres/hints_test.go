@@ -87,6 +87,9 @@ func TestHintCodec(t *testing.T) {
 				sent.IDs = append(sent.IDs, hook.ID(id))
 			}
 		}
+		if rapid.Bool().Draw(t, "new") {
+			sent.Kind, sent.New, sent.IDs = store.HintNew, newsOf(sent.IDs), nil
+		}
 		got := store.Hint{Kind: sent.Kind}
 		for _, text := range postgres.EncodeHint("me", sent) {
 			if len(text) >= 8000 {
@@ -96,7 +99,7 @@ func TestHintCodec(t *testing.T) {
 			if !ok || sender != "me" || h.Kind != sent.Kind {
 				t.Fatalf("decoded %q as %q, %+v, %v", text, sender, h, ok)
 			}
-			got.IDs = append(got.IDs, h.IDs...)
+			got.IDs, got.New = append(got.IDs, h.IDs...), append(got.New, h.New...)
 		}
 		if diff := cmp.Diff(sent, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-sent +got):\n%s", diff)
@@ -104,9 +107,17 @@ func TestHintCodec(t *testing.T) {
 	})
 }
 
+// newsOf makes deliveries of ids.
+func newsOf(ids []hook.ID) (news []store.New) {
+	for i := 0; i+3 <= len(ids); i += 3 {
+		news = append(news, store.New{Endpoint: ids[i], Event: ids[i+1], Delivery: ids[i+2]})
+	}
+	return news
+}
+
 func TestHintCodecRefusesOtherTexts(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "x", "x y", "x 300", "x 1 !", "x 1 zzzzzzzzzzzzzzz"} {
+	for _, text := range []string{"", "x", "x y", "x 300", "x 1 !", "x 1 zzzzzzzzzzzzzzz", "x 5 1 2 3 4"} {
 		if _, h, ok := postgres.DecodeHint(text); ok {
 			t.Errorf("decoded %q as %+v", text, h)
 		}

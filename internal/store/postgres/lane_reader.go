@@ -73,38 +73,49 @@ CROSS JOIN LATERAL (
    ORDER BY due_at, id LIMIT 1)) d`
 
 // ReadDue implements store.DueReader.
-func (d *DB) ReadDue(ctx context.Context, endpoints, known []hook.ID, now time.Time, limit int) (map[hook.ID]store.Due, error) {
-	if len(endpoints) == 0 {
-		return nil, nil
+func (d *DB) ReadDue(ctx context.Context, w store.Wanted) (map[hook.ID]store.Due, []hook.Event, error) {
+	due := make(map[hook.ID]store.Due, len(w.Endpoints))
+	if len(w.Endpoints) > 0 {
+		if err := d.readRows(ctx, &w, due); err != nil {
+			return nil, nil, err
+		}
 	}
-	again, err := d.catchUpUnknown(ctx, endpoints, known, now)
+	events, err := d.readHeard(ctx, &w, due)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	q := &query{readDue, []any{endpoints, at(now), limit, known}}
+	return due, events, nil
+}
+
+// readRows reads what is due of the wanted endpoints.
+func (d *DB) readRows(ctx context.Context, w *store.Wanted, due map[hook.ID]store.Due) error {
+	again, err := d.catchUpUnknown(ctx, w.Endpoints, w.Known, w.Now)
+	if err != nil {
+		return err
+	}
+	q := &query{readDue, []any{w.Endpoints, at(w.Now), w.Limit, w.Known}}
 	rows, err := collect(ctx, d.lanes, q, "read due deliveries", scanDelivery)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := make(map[hook.ID]store.Due, len(endpoints))
 	for i := range rows { // those of one endpoint come in order
 		r := &rows[i]
-		due := out[r.EndpointID]
-		if r.DueAt.After(now) {
-			due.Next = r.DueAt
+		of := due[r.EndpointID]
+		if r.DueAt.After(w.Now) {
+			of.Next = r.DueAt
 		} else {
-			due.Deliveries = append(due.Deliveries, *r)
+			of.Deliveries = append(of.Deliveries, *r)
 		}
-		out[r.EndpointID] = due
+		due[r.EndpointID] = of
 	}
 	for _, id := range again {
-		due := out[id]
-		if soon := now.Add(justNow); due.Next.IsZero() || due.Next.After(soon) {
-			due.Next = soon
+		of := due[id]
+		if soon := w.Now.Add(justNow); of.Next.IsZero() || of.Next.After(soon) {
+			of.Next = soon
 		}
-		out[id] = due
+		due[id] = of
 	}
-	return out, nil
+	return nil
 }
 
 func scanTime(row pgx.Row) (t time.Time, err error) {

@@ -79,6 +79,9 @@ func TestPlansOfLaneReads(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), age.sql); err != nil {
 			t.Fatal(err)
 		}
+		if got := plan(t, conn, postgres.WithRowSQL, 1); !strings.Contains(got, "using deliveries_pkey on deliveries w") {
+			t.Errorf("which have a row, %s: does not look by the key:\n%s", age.name, got)
+		}
 		for name, tc := range map[string]struct {
 			sql        string
 			parameters int
@@ -173,7 +176,7 @@ func TestPlansOfCommits(t *testing.T) {
 		for name, p := range map[string]string{
 			"settle": settle, "first settle": first, "settle of a replay": counted, "accept": accept, "settle with row": born,
 		} {
-			for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join", "Bitmap"} {
+			for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join", "Bitmap", "deliveries_tenant"} {
 				if strings.Contains(p, bad) {
 					t.Errorf("%s: %s in the plan:\n%s", name, bad, p)
 				}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -10,13 +11,19 @@ import (
 )
 
 // unwritten is what this process knows of the deliveries that a node has
-// accepted for lanes of its own and whose rows come with their results. The
-// events' rows name them, so whoever takes the lanes over finds them too.
+// accepted, or heard of for lanes of its own, and whose rows come with their
+// results. The events' rows name them, so whoever takes the node's shards finds
+// them too.
 //
 // It may hold a delivery that has a row: every statement that writes one minds
 // that. It must not lack one that has none, because since moves past it.
 type unwritten struct {
-	*store.Unwritten
+	*store.Unwritten                  // of lanes of its own
+	lent             *store.Unwritten // of lanes of other nodes, which have been told
+	node             hook.ID
+
+	commits   sync.RWMutex // shared by the node's commits
+	uncertain atomic.Bool  // what became of the last one
 
 	mu    sync.Mutex
 	held  map[int]int64 // shards whose lanes are the node's, with their epochs
@@ -29,7 +36,7 @@ func (d *DB) unwrittenOf(node hook.ID) *unwritten {
 	defer d.unwrittenMu.Unlock()
 	u, ok := d.unwritten[node]
 	if !ok {
-		u = &unwritten{Unwritten: store.NewUnwritten(), held: make(map[int]int64)}
+		u = &unwritten{Unwritten: store.NewUnwritten(), lent: store.NewUnwritten(), node: node, held: make(map[int]int64)}
 		d.unwritten[node] = u
 	}
 	return u
@@ -51,7 +58,7 @@ func (d *DB) everyUnwritten() []*unwritten {
 func (u *unwritten) took(held []store.Held, since hook.ID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.since = since
+	u.since = max(u.since, since)
 	for _, h := range held {
 		u.held[h.Shard] = h.Epoch
 	}
@@ -68,10 +75,62 @@ func (u *unwritten) keeps(asked, still []store.Held) {
 	}
 }
 
+// holds reports whether the lanes of the shard are the node's.
+func (u *unwritten) holds(shard int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, held := u.held[shard]
+	return held
+}
+
+// hear notes a delivery that another node has accepted for a lane of this one.
+func (u *unwritten) hear(t store.Target) {
+	if _, known := u.Get(t.ID); !known {
+		u.Committed([]store.Target{t}, nil)
+	}
+}
+
+// get returns the target of a delivery that may have no row. A lane that was lent
+// one can be the node's by now.
+func (u *unwritten) get(id hook.ID) (store.Target, bool) {
+	if t, ok := u.Get(id); ok {
+		return t, true
+	}
+	return u.lent.Get(id)
+}
+
+// committed takes note of a commit: these came without rows, and the rows of those
+// were written.
+func (u *unwritten) committed(own, lent []store.Target, written []hook.ID) {
+	u.Committed(own, written)
+	u.lent.Committed(lent, written)
+}
+
+// oldest returns the least event that may lack a row, or the given one if that is
+// less.
+func (u *unwritten) oldest(least hook.ID) hook.ID { return u.lent.Oldest(u.Oldest(least)) }
+
+// passed notes that since was moved.
+func (u *unwritten) passed(since hook.ID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.since = max(u.since, since)
+}
+
+// idleSince returns how far since may move without a commit, and the fence that
+// the node needs for that.
+func (u *unwritten) idleSince(now time.Time) (since hook.ID, anchor int64, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	since, anchor = u.oldest(hook.IDFloor(now.Add(-sinceLag))), u.anchor()
+	return since, anchor, anchor != notLate && since-u.since >= idleStep
+}
+
 // lateRun is the deliveries of one run whose rows come later, or now at last.
 type lateRun struct {
-	known *unwritten
-	since hook.ID
+	known  *unwritten
+	since  hook.ID
+	anchor int64
 	// added are those that the batch accepts, by id.
 	added map[hook.ID]lateTarget
 	// wrote are the deliveries that got their row in this run, if they had none.
@@ -79,22 +138,24 @@ type lateRun struct {
 }
 
 // lateTarget is a delivery that is accepted without a row, as long as the node
-// owns its lane in the epoch it thinks.
+// owns the shard of the fence in that epoch.
 type lateTarget struct {
 	store.Target
 	fence int64
+	lent  bool // its lane is another node's
 }
 
 // begin decides which deliveries of the batch get their row later: those that
-// are due now, in a lane of the node. Whether it still is the node's the
+// are due now. Whether the node still owns the shard that this depends on the
 // transaction tells, see acceptNow.
 func (l *lateRun) begin(known *unwritten, b *store.Batch) {
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	*l = lateRun{
-		known: known, since: known.since,
+		known: known, since: known.since, anchor: known.anchor(),
 		added: make(map[hook.ID]lateTarget, len(b.Accepts)), wrote: make(map[hook.ID]struct{}, len(b.Settles)),
 	}
+	lends := l.anchor != notLate && known.lent.Len() < maxLent
 	for _, a := range b.Accepts {
 		if a.Event.ID < l.since { // nobody would look for them there
 			continue
@@ -106,12 +167,29 @@ func (l *lateRun) begin(known *unwritten, b *store.Batch) {
 			}
 			shard := hook.ShardOf(t.Endpoint)
 			if epoch, own := known.held[shard]; own {
-				l.added[t.ID] = lateTarget{t, fenceOf(shard, epoch)}
-			} else if b.Rerun { // an earlier run may have left it out, when the lane was still the node's
-				l.added[t.ID] = lateTarget{t, notLate}
+				l.added[t.ID] = lateTarget{t, fenceOf(shard, epoch), false}
+			} else if lends {
+				l.added[t.ID] = lateTarget{t, l.anchor, true}
+			} else if b.Rerun { // an earlier run may have left it out
+				l.added[t.ID] = lateTarget{t, notLate, true}
 			}
 		}
 	}
+}
+
+// anchor returns the fence of what depends on no lane of the node: any of its
+// shards, or notLate when it has none. Whoever takes that shard looks for all rows
+// that the node has left out, so they are found as long as the node owned it when it
+// left them out. A newer process of the same node has another epoch.
+func (u *unwritten) anchor() int64 {
+	anchor := int64(notLate)
+	least := hook.Shards
+	for shard, epoch := range u.held {
+		if shard < least {
+			least, anchor = shard, fenceOf(shard, epoch)
+		}
+	}
+	return anchor
 }
 
 // targets returns what the row of the event keeps.
@@ -142,7 +220,7 @@ func (l *lateRun) take(id hook.ID) (store.Target, bool) {
 	if _, wrote := l.wrote[id]; wrote {
 		return store.Target{}, false
 	}
-	t, ok := l.known.Get(id)
+	t, ok := l.known.get(id)
 	if late, added := l.added[id]; added {
 		t, ok = late.Target, true
 	}
@@ -151,6 +229,9 @@ func (l *lateRun) take(id hook.ID) (store.Target, bool) {
 	}
 	return t, ok
 }
+
+// shardOf returns the shard whose lock keeps a fence true; false: there is none.
+func shardOf(fence int64) (int, bool) { return int(fence % hook.Shards), fence != notLate }
 
 // overdue takes the targets that nobody has settled in time.
 func (l *lateRun) overdue(now time.Time) (out []store.Target) {
@@ -169,15 +250,20 @@ func (l *lateRun) committed(b *store.Batch) {
 			delete(l.wrote, s.Delivery.ID) // the row was not written, and the new owner may not have looked yet
 		}
 	}
-	var added []store.Target
+	var own, lent []store.Target
 	for _, a := range b.Accepts {
 		if a.Outcome != store.AcceptStored {
 			continue
 		}
 		for i := range a.Deliveries {
 			t, ok := l.added[a.Deliveries[i].ID]
-			if _, wrote := l.wrote[t.ID]; ok && !wrote {
-				added = append(added, t.Target)
+			if _, wrote := l.wrote[t.ID]; wrote || !ok {
+				continue
+			}
+			if t.lent {
+				lent = append(lent, t.Target)
+			} else {
+				own = append(own, t.Target)
 			}
 		}
 	}
@@ -185,29 +271,37 @@ func (l *lateRun) committed(b *store.Batch) {
 	for id := range l.wrote {
 		wrote = append(wrote, id)
 	}
-	l.known.Committed(added, wrote)
-	l.known.mu.Lock()
-	defer l.known.mu.Unlock()
-	l.known.since = max(l.known.since, l.since)
+	l.known.committed(own, lent, wrote)
+	l.known.passed(l.since)
 }
 
-const moveSince = `UPDATE unwritten SET since = $2 WHERE node_id = $1`
+// moveSince is fenced: a newer process of the node may have left out other rows.
+const moveSince = `
+UPDATE unwritten SET since = $2
+WHERE node_id = $1 AND EXISTS (SELECT FROM shards s WHERE s.owner_id = $1 AND s.epoch * 256 + s.shard = $3)`
 
-// sinceStep is how far events may run ahead of since before it moves: a tenth
-// of a second. Whoever lists deliveries looks at the events from there on.
-const sinceStep = hook.DayOfIDs / (24 * 60 * 60 * 10)
+const (
+	// sinceStep is how far events may run ahead of since before it moves: a tenth
+	// of a second. Whoever lists deliveries looks at the events from there on.
+	sinceStep = hook.DayOfIDs / (24 * 60 * 60 * 10)
+	// idleStep is that of a node that commits nothing.
+	idleStep = 10 * sinceStep
+	// sinceLag is how far since stays behind when the node accepts nothing. An
+	// event whose id is older than that gets its rows at once.
+	sinceLag = 2 * time.Second
+)
 
 // addSince moves since up to the first event that lacks a row.
 func (r *run) addSince() {
 	l := &r.late
-	newest := l.since
+	newest := max(l.since, hook.IDFloor(r.batch.Now.Add(-sinceLag)))
 	for _, a := range r.batch.Accepts {
 		newest = max(newest, a.Event.ID)
 	}
-	if l.since == 0 || newest-l.since < sinceStep {
+	if l.since == 0 || l.anchor == notLate || newest-l.since < sinceStep {
 		return
 	}
-	oldest := l.known.Oldest(newest)
+	oldest := l.known.oldest(newest)
 	for _, t := range l.added {
 		oldest = min(oldest, t.Event)
 	}
@@ -218,4 +312,5 @@ func (r *run) addSince() {
 	r.query(moveSince, nil)
 	r.id(int64(r.batch.Node))
 	r.id(int64(oldest))
+	r.id(l.anchor)
 }

@@ -229,7 +229,7 @@ func TestLaneReadsWhatItDoesNotKnow(t *testing.T) {
 	e := n.endpoint(ten)
 	held, dropped := n.accepted(ten, e), n.accepted(ten, e)
 	read := func(now time.Time) store.Due {
-		due, err := n.db.ReadDue(t.Context(), []hook.ID{e.ID}, []hook.ID{held.ID}, now, 10)
+		due, _, err := n.db.ReadDue(t.Context(), store.Wanted{Endpoints: []hook.ID{e.ID}, Known: []hook.ID{held.ID}, Now: now, Limit: 10})
 		n.check(err, "ReadDue")
 		return due[e.ID]
 	}
@@ -475,6 +475,7 @@ func TestRerunKnowsWhatTheFirstRunLeftOut(t *testing.T) {
 	n.commit(&store.Batch{Accepts: []*store.Accept{a}})
 	n.db = open(t, dsn) // knows nothing of it, and holds no shard
 	n.commit(&store.Batch{Accepts: []*store.Accept{a}, Rerun: true})
+	n.check(n.db.WriteLate(t.Context(), time.Now().Add(time.Second)), "WriteLate")
 	due, err := n.db.ReadAhead(t.Context(), e.ID, time.Now(), 10)
 	if err != nil || len(due) != 1 || a.Outcome != store.AcceptStored {
 		t.Errorf("%d deliveries, %v, outcome %v; want the one that was stored", len(due), err, a.Outcome)

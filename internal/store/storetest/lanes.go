@@ -199,7 +199,7 @@ func lanesTogether(w *world) {
 	w.check(err, "MaxID")
 	const limit = 3
 	endpoints := []hook.ID{later.ID, many.ID, none.ID, few.ID}
-	got, err := db.ReadDue(w.ctx(), endpoints, nil, w.now, limit)
+	got, _, err := db.ReadDue(w.ctx(), store.Wanted{Endpoints: endpoints, Now: w.now, Limit: limit})
 	w.check(err, "ReadDue")
 	for _, id := range endpoints {
 		rows, err := w.db.ReadAhead(w.ctx(), id, w.now, limit)
@@ -217,7 +217,7 @@ func lanesTogether(w *world) {
 	known := []hook.ID{got[many.ID].Deliveries[1].ID, got[few.ID].Deliveries[0].ID}
 	rows, err := w.db.ReadAhead(w.ctx(), many.ID, w.now, limit+1)
 	w.check(err, "ReadAhead")
-	got, err = db.ReadDue(w.ctx(), endpoints, known, w.now, limit)
+	got, _, err = db.ReadDue(w.ctx(), store.Wanted{Endpoints: endpoints, Known: known, Now: w.now, Limit: limit})
 	w.check(err, "ReadDue without the known")
 	w.same(got[many.ID].Deliveries, slices.Delete(rows, 1, 2), "deliveries that were not known")
 	w.same(len(got[few.ID].Deliveries), 0, "nothing else is due")
