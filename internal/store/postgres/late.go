@@ -45,25 +45,37 @@ func (d *DB) WriteLate(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// writeOverdue writes the rows that should have come.
+// writeOverdue writes the rows that should have come. Only other nodes have to be
+// told of them: lanes of this one hold what they send.
 func (d *DB) writeOverdue(ctx context.Context, u *unwritten, now time.Time) error {
-	late, _ := store.Older(u.lent.Matching(store.Scope{}), now.Add(-lentFor))
+	lent, _ := store.Older(u.lent.Matching(store.Scope{}), now.Add(-lentFor))
+	endpoints, err := d.writeThose(ctx, u, lent)
+	d.tellAll(ctx, endpoints)
+	if err != nil {
+		return err
+	}
 	own, _ := store.Older(u.Matching(store.Scope{}), now.Add(-ownFor))
-	late = append(late, own...)
+	_, err = d.writeThose(ctx, u, own)
+	return err
+}
+
+// writeThose writes the rows of targets of u that have none, and returns their
+// endpoints.
+func (d *DB) writeThose(ctx context.Context, u *unwritten, late []store.Target) (endpoints []hook.ID, err error) {
 	for chunk := range slices.Chunk(late, catchUpChunk) {
 		ids := idsOf(chunk)
 		there, err := collect(ctx, d.lanes, &query{withRow, []any{ids}}, "look for rows", scanID)
 		if err != nil {
-			return err
+			return endpoints, err
 		}
-		endpoints, err := d.insertShortly(ctx, without(chunk, there))
+		written, err := d.insertShortly(ctx, without(chunk, there))
 		if err != nil {
-			return err
+			return endpoints, err
 		}
 		u.committed(nil, nil, ids)
-		d.tellAll(ctx, endpoints)
+		endpoints = append(endpoints, written...)
 	}
-	return nil
+	return endpoints, nil
 }
 
 // insertShortly is insertMissing that waits for nobody for long.
@@ -106,9 +118,6 @@ func (d *DB) moveIdleSince(ctx context.Context, u *unwritten, now time.Time) err
 	b.Queue(waitShortly, lateWait)
 	b.Queue(lockShards, []int32{int32(shard)}, lockNumber(u.node))
 	b.Queue(moveSince, u.node, since, anchor)
-	if err := conn.SendBatch(ctx, b).Close(); err != nil {
-		return err
-	}
-	u.passed(since)
-	return nil
+	u.pass(since)
+	return conn.SendBatch(ctx, b).Close()
 }

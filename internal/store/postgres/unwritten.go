@@ -27,7 +27,7 @@ type unwritten struct {
 
 	mu    sync.Mutex
 	held  map[int]int64 // shards whose lanes are the node's, with their epochs
-	since hook.ID       // no event before it lacks a row; what is stored is not more
+	since hook.ID       // no event before it lacks a row, nor will; what is stored is not more
 }
 
 // unwrittenOf returns what is known of the node.
@@ -110,8 +110,9 @@ func (u *unwritten) committed(own, lent []store.Target, written []hook.ID) {
 // less.
 func (u *unwritten) oldest(least hook.ID) hook.ID { return u.lent.Oldest(u.Oldest(least)) }
 
-// passed notes that since was moved.
-func (u *unwritten) passed(since hook.ID) {
+// pass notes that since is about to be moved: from now on events before it get
+// their rows at once, whether the move is confirmed or not.
+func (u *unwritten) pass(since hook.ID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.since = max(u.since, since)
@@ -272,7 +273,6 @@ func (l *lateRun) committed(b *store.Batch) {
 		wrote = append(wrote, id)
 	}
 	l.known.committed(own, lent, wrote)
-	l.known.passed(l.since)
 }
 
 // moveSince is fenced: a newer process of the node may have left out other rows.
@@ -308,7 +308,7 @@ func (r *run) addSince() {
 	if oldest <= l.since {
 		return
 	}
-	l.since = oldest
+	l.known.pass(oldest)
 	r.query(moveSince, nil)
 	r.id(int64(r.batch.Node))
 	r.id(int64(oldest))
