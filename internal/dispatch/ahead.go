@@ -80,8 +80,9 @@ func (a *ahead) add(r *resident) {
 	for id := range r.items {
 		known[id] = struct{}{}
 	}
-	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, disk: r.wantsRows(a.asOf), heard: r.heard})
-	r.heard = nil
+	n := min(len(r.heard), max(a.limit-len(r.items), 0)) // what there is room for
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, disk: r.wantsRows(a.asOf), heard: r.heard[:n:n]})
+	r.heard = slices.Clone(r.heard[n:])
 }
 
 // read asks the store, for all lanes at once if it can.

@@ -77,7 +77,7 @@ func (d *Dispatcher) writeLate(ctx context.Context, db store.LateWriter) {
 		call, cancel := context.WithTimeout(ctx, lateTimeout)
 		if err := db.WriteLate(call, time.Now()); err != nil && ctx.Err() == nil {
 			d.cfg.Log.Warn("deliveries without a row could not be written; trying again", "error", err)
-			wait = lateTimeout
+			wait = readAgain
 		}
 		cancel()
 	}

@@ -245,6 +245,7 @@ func (o *ownership) rebalance(ctx context.Context, first bool) error {
 	me := o.d.cfg.Node.ID
 	var take []int
 	var give []store.Held
+	back := false // some are marked as this node's
 	for _, s := range leases {
 		epoch, have := o.holds(s.Shard)
 		wanted := wantedOwner(o.members, s.Shard)
@@ -255,6 +256,7 @@ func (o *ownership) rebalance(ctx context.Context, first bool) error {
 			// Its own shards are taken back at once: those of an earlier process
 			// of its name, and those whose take-over got no answer.
 			take = append(take, s.Shard)
+			back = back || s.Owner == me
 		case s.Free && s.Owner != 0 && s.Owner == wanted:
 			o.renewed = time.Time{} // its owner has died: look who is left
 		}
@@ -264,6 +266,11 @@ func (o *ownership) rebalance(ctx context.Context, first bool) error {
 	}
 	if len(take) == 0 {
 		return nil
+	}
+	if back && !first { // or those of a newer process: that one must not lose them
+		if err := o.renew(ctx); err != nil {
+			return err
+		}
 	}
 	return o.take(ctx, take)
 }

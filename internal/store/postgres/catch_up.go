@@ -76,7 +76,7 @@ func (d *DB) catchUp(ctx context.Context, s store.Scope) error {
 		if err != nil {
 			return err
 		}
-		told = append(told, endpoints...)
+		told = append(told, d.strangers(endpoints, missing)...)
 		for _, u := range d.everyUnwritten() {
 			u.committed(nil, nil, idsOf(missing))
 		}
@@ -87,6 +87,22 @@ func (d *DB) catchUp(ctx context.Context, s store.Scope) error {
 		return failed("write deliveries", err)
 	}
 	return nil
+}
+
+// strangers returns the endpoints but for those of which this process owns the lane
+// and knows all of the targets: their lanes have them in memory.
+func (d *DB) strangers(endpoints []hook.ID, targets []store.Target) []hook.ID {
+	unknown := make(map[hook.ID]bool)
+	for i := range targets {
+		u := d.holderOf(targets[i].Endpoint)
+		if u != nil {
+			if _, known := u.Get(targets[i].ID); known {
+				continue
+			}
+		}
+		unknown[targets[i].Endpoint] = true
+	}
+	return slices.DeleteFunc(endpoints, func(id hook.ID) bool { return !unknown[id] })
 }
 
 // catchUpToShow is catchUp for those who look. With a full disk they see what

@@ -14,9 +14,11 @@ import (
 )
 
 // eventsByID names the partition: a statement on the whole table locks and
-// prepares for all of them, however few it looks into.
+// prepares for all of them, however few it looks into. It goes by the order of the
+// key, as withRow does, for the same reason.
 const eventsByID = `
-SELECT id, tenant_id, type, created_at, content_type, payload FROM %s WHERE id = ANY($1)`
+SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, e.payload FROM unnest($1::bigint[]) AS n(id)
+CROSS JOIN LATERAL (SELECT * FROM %s WHERE id >= n.id ORDER BY id LIMIT 1) e WHERE e.id = n.id`
 
 // Event returns an event with its payload.
 func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) {
@@ -33,12 +35,8 @@ func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) 
 
 // Events returns those of the given events that there are, with their payloads.
 func (d *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
-	days := make(map[day][]hook.ID, 1)
-	for _, id := range ids {
-		days[dayOf(id)] = append(days[dayOf(id)], id)
-	}
 	all := make([]hook.Event, 0, len(ids))
-	for day, ids := range days {
+	for day, ids := range byDay(ids) {
 		q := &query{fmt.Sprintf(eventsByID, day.partition("events")), []any{ids}}
 		found, err := collect(ctx, d.lanes, q, "read events", scanEvent)
 		if err != nil && !isCode(err, codeUndefinedTable) { // a day that has gone took its events along
@@ -47,6 +45,15 @@ func (d *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
 		all = append(all, found...)
 	}
 	return all, nil
+}
+
+// byDay returns the ids by day, each once.
+func byDay(ids []hook.ID) map[day][]hook.ID {
+	days := make(map[day][]hook.ID, 1)
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		days[dayOf(id)] = append(days[dayOf(id)], id)
+	}
+	return days
 }
 
 func scanEvent(row pgx.Row) (e hook.Event, err error) {

@@ -76,3 +76,10 @@ func written(q *query) string {
 	}
 	return q.sql
 }
+
+// EventReadsSQL are the statements that read events of the day of an id, with the
+// number of their parameters.
+func EventReadsSQL(id hook.ID) map[string]int {
+	events := dayOf(id).partition("events")
+	return map[string]int{fmt.Sprintf(heardEvents, events): 2, fmt.Sprintf(eventsByID, events): 1}
+}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,11 +11,12 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// heardEvents reads events with what they tell of their deliveries. Large
+// heardEvents is eventsByID with what the events tell of their deliveries. Large
 // payloads stay where they are until they are wanted.
 const heardEvents = `
-SELECT id, tenant_id, type, created_at, content_type, CASE WHEN octet_length(payload) <= $2 THEN payload END, targets
-FROM %s WHERE id = ANY($1)`
+SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, CASE WHEN octet_length(e.payload) <= $2 THEN e.payload END, e.targets
+FROM unnest($1::bigint[]) AS n(id)
+CROSS JOIN LATERAL (SELECT * FROM %s WHERE id >= n.id ORDER BY id LIMIT 1) e WHERE e.id = n.id`
 
 // heardBytes bounds the payloads that come along.
 const heardBytes = 1 << 20
@@ -43,11 +45,20 @@ func (d *DB) readHeard(ctx context.Context, w *store.Wanted, due map[hook.ID]sto
 			of.Next = w.Now
 		} else {
 			u.hear(t.SeenAt(w.Now))
-			of.Deliveries = append(of.Deliveries, t.Delivery())
+			of.Deliveries = append(of.Deliveries, dueBy(w.Now, t.Delivery()))
 		}
 		due[n.Endpoint] = of
 	}
 	return found.events, nil
+}
+
+// dueBy returns a new delivery that was due on the node that accepted it: the clock
+// of this one may be behind.
+func dueBy(now time.Time, d hook.Delivery) hook.Delivery {
+	if d.DueAt.After(now) {
+		d.DueAt, d.Progress.RunDueAt = now, now
+	}
+	return d
 }
 
 // unknown returns what was heard of and is not in memory.
@@ -74,14 +85,12 @@ type lookedUp struct {
 // lookUp reads events and which of the deliveries have a row, in one round trip.
 func (d *DB) lookUp(ctx context.Context, news []store.New) (*lookedUp, error) {
 	found := &lookedUp{targets: make(map[hook.ID]store.Target, len(news)), rows: make(map[hook.ID]bool)}
-	days := make(map[day][]hook.ID, 1)
-	deliveries := make([]hook.ID, len(news))
+	events, deliveries := make([]hook.ID, len(news)), make([]hook.ID, len(news))
 	for i, n := range news {
-		days[dayOf(n.Event)] = append(days[dayOf(n.Event)], n.Event)
-		deliveries[i] = n.Delivery
+		events[i], deliveries[i] = n.Event, n.Delivery
 	}
 	b := &pgx.Batch{}
-	for day, ids := range days {
+	for day, ids := range byDay(events) {
 		b.Queue(fmt.Sprintf(heardEvents, day.partition("events")), ids, heardBytes/len(news)).Query(found.scanEvents)
 	}
 	b.Queue(withRow, deliveries).Query(func(rows pgx.Rows) error {

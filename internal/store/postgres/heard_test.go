@@ -228,9 +228,7 @@ func TestStuckOwnerHoldsNoLenderUp(t *testing.T) {
 		int64(d.ID), int64(d.TenantID), int64(d.EventID), int64(d.EndpointID))
 	l.owner.check(err, "insert")
 	begin := time.Now()
-	if err := l.front.db.WriteLate(t.Context(), begin.Add(time.Second)); err == nil {
-		t.Error("a row that somebody else is writing is written")
-	}
+	l.later(begin, time.Second)
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("waited for %v", took)
 	}
@@ -245,6 +243,71 @@ func TestStuckOwnerHoldsNoLenderUp(t *testing.T) {
 	l.later(time.Now(), time.Second)
 	if got := value[int](t, l.dsn, "SELECT count(*) FROM deliveries WHERE id = $1", int64(d.ID)); got != 1 {
 		t.Errorf("%d rows in the end, want 1", got)
+	}
+}
+
+// TestStuckRowKeepsNoOtherWaiting: rows that nobody is writing come, whatever else is
+// stuck.
+func TestStuckRowKeepsNoOtherWaiting(t *testing.T) {
+	t.Parallel()
+	l := lend(t)
+	stuck := l.accepted()
+	for range 6 {
+		l.accepted()
+	}
+	tx, err := connect(t, l.dsn).Begin(t.Context())
+	l.owner.check(err, "Begin")
+	_, err = tx.Exec(t.Context(), `INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, size) VALUES ($1, $2, $3, $4, now(), now(), 1)`,
+		int64(stuck.ID), int64(stuck.TenantID), int64(stuck.EventID), int64(stuck.EndpointID))
+	l.owner.check(err, "insert")
+	l.later(time.Now(), time.Second)
+	if l.rows() != 6 {
+		t.Errorf("%d rows beside one that is stuck, want 6", l.rows())
+	}
+	l.owner.check(tx.Rollback(t.Context()), "Rollback")
+	l.later(time.Now(), time.Second)
+	if l.rows() != 7 {
+		t.Errorf("%d rows in the end, want 7", l.rows())
+	}
+}
+
+// TestClockBehindTheLender: a delivery that was due where it was accepted is due.
+func TestClockBehindTheLender(t *testing.T) {
+	t.Parallel()
+	l := lend(t)
+	d := l.accepted()
+	now := d.DueAt.Add(-time.Second)
+	w := store.Wanted{Now: now, Limit: 10, Heard: []store.New{{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID}}}
+	due, _, err := l.owner.db.ReadDue(t.Context(), w)
+	l.owner.check(err, "ReadDue")
+	if got := due[l.endpoint.ID].Deliveries; len(got) != 1 || got[0].DueAt.After(now) {
+		t.Errorf("read %+v by a clock that is a second behind, want one that is due", got)
+	}
+}
+
+// TestLostShardIsNoAnchor: a shard of which the node learns by a result that it is
+// lost no longer keeps its since from moving.
+func TestLostShardIsNoAnchor(t *testing.T) {
+	t.Parallel()
+	l := lend(t)
+	e := l.another()
+	d := l.front.accepted(l.tenant, e)
+	shard := hook.ShardOf(e.ID)
+	exec(t, l.dsn, "UPDATE shards SET owner_id = 1, epoch = epoch + 1 WHERE owner_id = $1 AND shard <= $2", int64(l.front.me.ID), shard)
+	s := l.front.success(d)
+	l.front.commit(&store.Batch{Settles: []*store.Settle{s}})
+	if s.Outcome != store.SettleFenced {
+		t.Fatalf("outcome %v, want fenced", s.Outcome)
+	}
+	for lost := range shard { // the others it hears of in the same way
+		if epoch, held := l.front.epochs[lost]; held {
+			l.front.commit(&store.Batch{Lanes: []*store.LaneSave{{Endpoint: e.ID, Tenant: l.tenant.ID, Shard: lost, Epoch: epoch}}})
+		}
+	}
+	before := l.front.since(l.dsn)
+	l.later(time.Now(), time.Minute)
+	if shard < hook.Shards-1 && l.front.since(l.dsn) <= before {
+		t.Error("since does not move any more")
 	}
 }
 

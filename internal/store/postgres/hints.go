@@ -30,11 +30,17 @@ const everybody = "*"
 // Hint tells the other nodes.
 func (d *DB) Hint(ctx context.Context, h store.Hint) error { return d.hint(ctx, d.sender, h) }
 
-// tellAll tells all nodes, this one included, that endpoints have got rows.
+// tellWait is how long whoever has written rows may take to tell of them.
+const tellWait = time.Second
+
+// tellAll tells all nodes, this one included, that endpoints have got rows. It does
+// so even when nobody waits for the caller any more: the rows are there.
 func (d *DB) tellAll(ctx context.Context, endpoints []hook.ID) {
 	if len(endpoints) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellWait)
+	defer cancel()
 	slices.Sort(endpoints)
 	if err := d.hint(ctx, everybody, store.Hint{Kind: store.HintDue, IDs: slices.Compact(endpoints)}); err != nil {
 		d.log.Debug("hint was not sent", "error", err)

@@ -68,14 +68,36 @@ func (d *DB) writeThose(ctx context.Context, u *unwritten, late []store.Target) 
 		if err != nil {
 			return endpoints, err
 		}
-		written, err := d.insertShortly(ctx, without(chunk, there))
+		u.committed(nil, nil, there)
+		written, err := d.insertApart(ctx, u, without(chunk, there))
+		endpoints = append(endpoints, written...)
 		if err != nil {
 			return endpoints, err
 		}
-		u.committed(nil, nil, ids)
-		endpoints = append(endpoints, written...)
 	}
 	return endpoints, nil
+}
+
+// insertApart writes rows. Those that somebody else is writing, and does not come
+// to an end with, are left for later and keep no other waiting.
+func (d *DB) insertApart(ctx context.Context, u *unwritten, missing []store.Target) ([]hook.ID, error) {
+	endpoints, err := d.insertShortly(ctx, missing)
+	switch {
+	case err == nil:
+		u.committed(nil, nil, idsOf(missing))
+		return endpoints, nil
+	case !isCode(err, codeLockTimeout):
+		return nil, err
+	case len(missing) == 1:
+		return nil, nil
+	}
+	half := len(missing) / 2
+	younger, err := d.insertApart(ctx, u, missing[half:]) // what is stuck gets old
+	if err != nil {
+		return younger, err
+	}
+	older, err := d.insertApart(ctx, u, missing[:half])
+	return append(younger, older...), err
 }
 
 // insertShortly is insertMissing that waits for nobody for long.

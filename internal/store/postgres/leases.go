@@ -64,6 +64,7 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 	// What the owner before has accepted without rows can be seen now: an accept
 	// that comes later finds that the shard is taken.
 	if err := errors.Join(d.catchUp(ctx, store.Scope{}), d.endDead(ctx)); err != nil {
+		d.unwrittenOf(node).keeps(held, nil) // the caller does not own them
 		return nil, failed("take shards", err)
 	}
 	return held, nil

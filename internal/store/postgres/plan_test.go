@@ -2,9 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -71,13 +73,20 @@ func TestPlansOfLaneReads(t *testing.T) {
 	conn := connectAs(t, dsn, postgres.LaneSettings)
 	// A plan that was made while the table was young may live on, so young
 	// tables must get the same one.
+	today := hook.IDFloor(time.Now())
+	fill := fmt.Sprintf("; INSERT INTO events (id, tenant_id, created_at, type, content_type, payload) SELECT %d + i, 1, now(), 'a', 'a', '' FROM generate_series(1, 20000) AS i", today)
 	for _, age := range []struct{ name, sql string }{
 		{"empty", ""},
-		{"filled, no statistics", fillBacklog},
-		{"filled, analyzed", "ANALYZE deliveries"},
+		{"filled, no statistics", fillBacklog + fill},
+		{"filled, analyzed", "ANALYZE deliveries; ANALYZE events"},
 	} {
 		if _, err := conn.Exec(t.Context(), age.sql); err != nil {
 			t.Fatal(err)
+		}
+		for sql, parameters := range postgres.EventReadsSQL(today) {
+			if got := plan(t, conn, sql, parameters); !strings.Contains(got, "_pkey on events_") {
+				t.Errorf("read of events, %s: does not look by the key:\n%s", age.name, got)
+			}
 		}
 		if got := plan(t, conn, postgres.WithRowSQL, 1); !strings.Contains(got, "using deliveries_pkey on deliveries w") {
 			t.Errorf("which have a row, %s: does not look by the key:\n%s", age.name, got)

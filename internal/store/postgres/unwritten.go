@@ -249,6 +249,12 @@ func (l *lateRun) committed(b *store.Batch) {
 	for _, s := range b.Settles {
 		if s.Outcome == store.SettleFenced {
 			delete(l.wrote, s.Delivery.ID) // the row was not written, and the new owner may not have looked yet
+			l.known.keeps([]store.Held{{Shard: s.Shard, Epoch: s.Epoch}}, nil)
+		}
+	}
+	for _, s := range b.Lanes {
+		if s.Outcome == store.SettleFenced {
+			l.known.keeps([]store.Held{{Shard: s.Shard, Epoch: s.Epoch}}, nil)
 		}
 	}
 	var own, lent []store.Target
