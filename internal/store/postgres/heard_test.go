@@ -463,6 +463,21 @@ func TestFencedLentResult(t *testing.T) {
 	}
 }
 
+// TestLaneThatWasLentToIsOwnNow: a node may get the lane of a delivery just while it
+// accepts it for another one, and send it itself.
+func TestLaneThatWasLentToIsOwnNow(t *testing.T) {
+	t.Parallel()
+	l := lend(t)
+	d := l.accepted()
+	shard := hook.ShardOf(l.endpoint.ID)
+	l.front.epochs[shard] = value[int64](t, l.dsn, "UPDATE shards SET owner_id = $1, epoch = epoch + 1 WHERE shard = $2 RETURNING epoch", int64(l.front.me.ID), shard)
+	s := l.front.success(d)
+	l.front.commit(&store.Batch{Settles: []*store.Settle{s}})
+	if s.Outcome != store.SettleWritten || l.rows() != 1 {
+		t.Errorf("outcome %v, %d rows; want written, 1", s.Outcome, l.rows())
+	}
+}
+
 // TestLargePayloadsStayUntilWanted: what comes along with a read is bounded.
 func TestLargePayloadsStayUntilWanted(t *testing.T) {
 	t.Parallel()
