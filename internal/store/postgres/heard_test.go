@@ -216,17 +216,25 @@ func TestRowBySomebodyElse(t *testing.T) {
 	}
 }
 
+// stick writes the row of a delivery and comes to no end with it until it is
+// released.
+func (l *lending) stick(d hook.Delivery) (release func()) {
+	l.t.Helper()
+	tx, err := connect(l.t, l.dsn).Begin(l.t.Context())
+	l.owner.check(err, "Begin")
+	_, err = tx.Exec(l.t.Context(), `INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, size) VALUES ($1, $2, $3, $4, now(), now(), 1)`,
+		int64(d.ID), int64(d.TenantID), int64(d.EventID), int64(d.EndpointID))
+	l.owner.check(err, "insert")
+	return func() { l.owner.check(tx.Rollback(l.t.Context()), "Rollback") }
+}
+
 // TestStuckOwnerHoldsNoLenderUp: a node that stands still while it writes the row
 // of a lent delivery keeps no other from committing.
 func TestStuckOwnerHoldsNoLenderUp(t *testing.T) {
 	t.Parallel()
 	l := lend(t)
 	d := l.accepted()
-	tx, err := connect(t, l.dsn).Begin(t.Context())
-	l.owner.check(err, "Begin")
-	_, err = tx.Exec(t.Context(), `INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, size) VALUES ($1, $2, $3, $4, now(), now(), 1)`,
-		int64(d.ID), int64(d.TenantID), int64(d.EventID), int64(d.EndpointID))
-	l.owner.check(err, "insert")
+	release := l.stick(d)
 	begin := time.Now()
 	l.later(begin, time.Second)
 	if took := time.Since(begin); took > 5*time.Second {
@@ -239,7 +247,7 @@ func TestStuckOwnerHoldsNoLenderUp(t *testing.T) {
 	if err := l.front.db.Commit(ctx, b); err != nil || a.Outcome != store.AcceptStored {
 		t.Errorf("commit meanwhile: %v, outcome %d", err, a.Outcome)
 	}
-	l.owner.check(tx.Rollback(t.Context()), "Rollback")
+	release()
 	l.later(time.Now(), time.Second)
 	if got := value[int](t, l.dsn, "SELECT count(*) FROM deliveries WHERE id = $1", int64(d.ID)); got != 1 {
 		t.Errorf("%d rows in the end, want 1", got)
@@ -255,16 +263,12 @@ func TestStuckRowKeepsNoOtherWaiting(t *testing.T) {
 	for range 6 {
 		l.accepted()
 	}
-	tx, err := connect(t, l.dsn).Begin(t.Context())
-	l.owner.check(err, "Begin")
-	_, err = tx.Exec(t.Context(), `INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, size) VALUES ($1, $2, $3, $4, now(), now(), 1)`,
-		int64(stuck.ID), int64(stuck.TenantID), int64(stuck.EventID), int64(stuck.EndpointID))
-	l.owner.check(err, "insert")
+	release := l.stick(stuck)
 	l.later(time.Now(), time.Second)
 	if l.rows() != 6 {
 		t.Errorf("%d rows beside one that is stuck, want 6", l.rows())
 	}
-	l.owner.check(tx.Rollback(t.Context()), "Rollback")
+	release()
 	l.later(time.Now(), time.Second)
 	if l.rows() != 7 {
 		t.Errorf("%d rows in the end, want 7", l.rows())
