@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -211,7 +212,10 @@ func TestKeyOfALocalServer(t *testing.T) {
 	// but is no loopback address.
 	elsewhere := strings.Replace(s.URL, "127.0.0.1", "0.0.0.0", 1)
 	if got := runWith([]string{"BREAKWATER_URL=" + elsewhere}, "", "tenants", "list"); got.code != 0 {
-		t.Skipf("0.0.0.0 does not lead here: %s", got.stderr)
+		if ci, _ := strconv.ParseBool(os.Getenv("CI")); ci {
+			t.Fatalf("0.0.0.0 must lead here, or the key is not checked: %s", got.stderr)
+		}
+		t.Skipf("NOT TESTED: 0.0.0.0 does not lead here: %s", got.stderr)
 	}
 	if last := s.got[len(s.got)-1]; last.Auth != "" {
 		t.Errorf("another host got %q, want no key", last.Auth)

@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -294,7 +295,10 @@ func newBlackHole(t testing.TB) netip.AddrPort {
 		}
 		t.Cleanup(func() { c.Close() })
 	}
-	t.Skip("this system has no way to fill a listen queue")
+	if ci, _ := strconv.ParseBool(os.Getenv("CI")); ci {
+		t.Fatal("a listen queue must be full here, or connecting in vain is not tested")
+	}
+	t.Skip("NOT TESTED: this system has no way to fill a listen queue")
 	return addr
 }
 

@@ -52,8 +52,7 @@ SELECT u.node_id FROM unwritten u WHERE u.since < $1 AND NOT EXISTS (SELECT FROM
 	endSince = `
 UPDATE unwritten u SET since = $2 WHERE u.node_id = $1 AND NOT EXISTS (SELECT FROM shards s WHERE s.owner_id = u.node_id)`
 
-	// outdated are nodes that have been without work for as long as events are
-	// kept: since moves with what a node accepts.
+	// outdated are nodes that have stood still for as long as events are kept.
 	outdated = `SELECT node_id FROM unwritten WHERE since < $1`
 
 	raiseSince = `UPDATE unwritten SET since = greatest(since, $2) WHERE node_id = $1`
