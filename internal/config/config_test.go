@@ -68,7 +68,7 @@ func TestDefaults(t *testing.T) {
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		DefaultPolicy: "default",
-		ResponseKeep:  16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 100, IdleTimeout: 90 * time.Second,
+		ResponseKeep:  16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
 		RetentionData: 30 * 24 * time.Hour,
 		SignScheme:    "standard", StripeHeader: "X-Webhook-Signature",
 	}

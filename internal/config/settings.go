@@ -272,7 +272,7 @@ var settings = []setting{
 		},
 	},
 	{
-		key: "egress.max_conns_per_host", def: "100", help: "connections to one host",
+		key: "egress.max_conns_per_host", def: "200", help: "connections to one host, for all its endpoints",
 		value: whole(func(c *Config) *int { return &c.Options.MaxConnsHost }, 1, 1000),
 	},
 	{

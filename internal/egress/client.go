@@ -53,7 +53,7 @@ type Config struct {
 
 	UserAgent       string        // empty: Breakwater
 	ResponseKeep    int           // bytes of a body kept; 0: 16 KiB, negative: none, at most 64 KiB
-	MaxConnsPerHost int           // 0: 100
+	MaxConnsPerHost int           // 0: 200
 	IdleTimeout     time.Duration // 0: 90 s
 
 	Resolver Resolver // nil: net.DefaultResolver
@@ -112,7 +112,7 @@ func New(cfg Config) (*Client, error) {
 func (cfg *Config) fill() {
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "Breakwater")
 	cfg.ResponseKeep = cmp.Or(cfg.ResponseKeep, 16<<10)
-	cfg.MaxConnsPerHost = cmp.Or(cfg.MaxConnsPerHost, 100)
+	cfg.MaxConnsPerHost = cmp.Or(cfg.MaxConnsPerHost, 200)
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 90*time.Second)
 	if cfg.Resolver == nil {
 		cfg.Resolver = net.DefaultResolver
@@ -202,9 +202,9 @@ type Field struct{ Name, Value string }
 // the reason is Interrupted.
 func (c *Client) Send(ctx context.Context, req *Request) Result {
 	start := time.Now()
-	h := hop{client: c, req: req, caller: ctx, deadline: start.Add(cmp.Or(req.Total, 30*time.Second))}
+	h := hop{client: c, req: req, caller: ctx, start: start, deadline: start.Add(cmp.Or(req.Total, 30*time.Second))}
 	res := h.follow()
-	res.Latency = time.Since(start)
+	res.Latency = time.Since(h.start)
 	if res.Reason == hook.BlockedAddress {
 		res.hide()
 	}
@@ -216,6 +216,7 @@ type hop struct {
 	client   *Client
 	req      *Request
 	caller   context.Context
+	start    time.Time
 	deadline time.Time
 	url      *url.URL
 	dropped  []string // names of headers that stay behind
@@ -245,6 +246,10 @@ func (h *hop) try() Result {
 
 // over reports whether the caller or the clock has ended the attempt.
 func (h *hop) over() bool { return h.caller.Err() != nil || h.late() }
+
+// waited takes off the clock what the request waited for a connection because
+// others of ours had them all: the destination knows nothing of it.
+func (h *hop) waited(d time.Duration) { h.start, h.deadline = h.start.Add(d), h.deadline.Add(d) }
 
 func (h *hop) late() bool { return !time.Now().Before(h.deadline) }
 

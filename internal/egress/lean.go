@@ -72,6 +72,7 @@ func (l *lean) connect(h *hop, a *attempt) (*wire, error) {
 		if err != nil {
 			return nil, err
 		}
+		a.deadline = h.deadline
 		reused := w.opened()
 		if !reused {
 			err = w.open(h, a, l.dialer, l.trust)

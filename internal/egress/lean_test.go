@@ -209,6 +209,46 @@ func TestConnectionsAreHandedOn(t *testing.T) {
 	}
 }
 
+// TestWaitForAConnectionIsOurs: a request that waits because others have all the
+// connections to its host has all its time when it gets one, and its latency is
+// the destination's. When it gets none that is no failure of the destination.
+func TestWaitForAConnectionIsOurs(t *testing.T) {
+	t.Parallel()
+	leanOnly(t)
+	const answer = 400 * time.Millisecond
+	e := newEvil(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			if _, _, err := readRequest(r); err != nil {
+				return
+			}
+			time.Sleep(answer)
+			_, _ = io.WriteString(c, ok200)
+		}
+	})
+	c := newClient(t, func(cfg *egress.Config) { cfg.MaxConnsPerHost = 1 })
+	const total = 3 * answer / 2
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	reasons := map[hook.Reason]int{}
+	for range 4 {
+		all.Go(func() {
+			res := send(t, c, e.url(), func(r *egress.Request) { r.Total = total })
+			mu.Lock()
+			defer mu.Unlock()
+			reasons[res.Reason]++
+			if res.Status == 200 && res.Latency >= total {
+				t.Errorf("latency %v of an answer that took %v", res.Latency, answer)
+			}
+		})
+	}
+	all.Wait()
+	// One is answered at once, one waits and is answered, two give up.
+	if reasons[0] != 2 || reasons[hook.LocalError] != 2 {
+		t.Errorf("reasons %v, want two answers and two faults of our own", reasons)
+	}
+}
+
 func TestInterruptedBeforeAndInLine(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64

@@ -71,12 +71,18 @@ func (p *pool) take(h *hop, t target) (*wire, error) {
 }
 
 func (p *pool) wait(h *hop, at *place, turn chan *wire) (*wire, error) {
-	ctx, cancel := context.WithDeadline(h.caller, h.deadline)
-	defer cancel()
+	began := time.Now()
+	late := time.NewTimer(h.deadline.Sub(began))
+	defer late.Stop()
+	var err error
 	select {
 	case w := <-turn:
+		h.waited(time.Since(began))
 		return w, nil
-	case <-ctx.Done():
+	case <-late.C:
+		err = context.DeadlineExceeded
+	case <-h.caller.Done():
+		err = h.caller.Err()
 	}
 	p.mu.Lock()
 	i := slices.Index(at.waiting, turn)
@@ -91,7 +97,7 @@ func (p *pool) wait(h *hop, at *place, turn chan *wire) (*wire, error) {
 			p.drop(w)
 		}
 	}
-	return nil, fmt.Errorf("wait for a free connection: %w", ctx.Err())
+	return nil, fmt.Errorf("wait for a free connection: %w", err)
 }
 
 // put gives a wire back that can be used again.

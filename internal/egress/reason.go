@@ -176,7 +176,7 @@ func (a *attempt) stalledReason(proxied bool) hook.Reason {
 	case s == stageHandshaking:
 		return hook.TLSHandshake
 	}
-	return hook.Timeout
+	return hook.LocalError // the connections to this host are taken by others
 }
 
 // handshakeReason is the reason of an error during the TLS handshake, where a
