@@ -164,7 +164,8 @@ func (b *Bench) comparePair(ctx context.Context, p *pair, n int64, report *Repor
 			share float64
 			found *[2]*Measure
 		}{{0, &full}, {0.5, &half}} {
-			for i, st := range []*site{p.without, p.with} {
+			for _, i := range turns(round) {
+				st := [2]*site{p.without, p.with}[i]
 				row := b.backlogRow(n, at.share, i == 1)
 				l := load{row: row, group: anyGroup}
 				if at.share > 0 {
@@ -183,6 +184,10 @@ func (b *Bench) comparePair(ctx context.Context, p *pair, n int64, report *Repor
 	}
 	return c, nil
 }
+
+// turns is the order of the two servers in a round. It alternates, so that
+// neither always comes after the other when the machine gets slower.
+func turns(round int) [2]int { return [2]int{round % 2, (round + 1) % 2} }
 
 func (b *Bench) backlogRow(n int64, share float64, with bool) Row {
 	row := b.cfg.Rows[0]

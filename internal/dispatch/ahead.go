@@ -25,7 +25,7 @@ const (
 // ahead is one read of what is due for some lanes.
 type ahead struct {
 	asOf   time.Time
-	limit  int
+	limit  int // of what is new, for each lane
 	lanes  []*laneAhead
 	events map[hook.ID]*hook.Event // of the first rows
 }
@@ -34,6 +34,7 @@ type ahead struct {
 type laneAhead struct {
 	r     *resident
 	known map[hook.ID]struct{} // deliveries that were in memory when it began
+	limit int                  // of the rows; when there are so many there may be more
 	disk  bool                 // whether rows are wanted, or only what was heard of
 	heard []store.New
 	rows  []hook.Delivery
@@ -56,7 +57,7 @@ func (l *loop) startReads() {
 	l.readAt = now
 	for len(l.toRead) > 0 {
 		n := min(len(l.toRead), readLanes)
-		a := &ahead{asOf: now, limit: l.d.cfg.Window}
+		a := &ahead{asOf: now, limit: l.readRoom()}
 		for _, r := range l.toRead[:n] {
 			a.add(r)
 		}
@@ -80,8 +81,8 @@ func (a *ahead) add(r *resident) {
 	for id := range r.items {
 		known[id] = struct{}{}
 	}
-	n := min(len(r.heard), max(a.limit-len(r.items), 0)) // what there is room for
-	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, disk: r.wantsRows(a.asOf), heard: r.heard[:n:n]})
+	n := min(len(r.heard), max(a.limit-r.readQueued, 0)) // what there is room for
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: r.wantsRows(a.asOf), heard: r.heard[:n:n]})
 	r.heard = slices.Clone(r.heard[n:])
 }
 
@@ -92,7 +93,7 @@ func (a *ahead) read(ctx context.Context, db Store) {
 		a.readTogether(ctx, many)
 	} else {
 		for _, la := range a.lanes {
-			la.read(ctx, db, a.asOf, a.limit)
+			la.read(ctx, db, a.asOf)
 		}
 	}
 	wanted := a.wanted()
@@ -110,9 +111,10 @@ func (a *ahead) keep(events []hook.Event) {
 	}
 }
 
-func (la *laneAhead) read(ctx context.Context, db Store, asOf time.Time, limit int) {
-	la.rows, la.err = db.ReadAhead(ctx, la.r.endpoint, asOf, limit)
-	if la.err == nil && len(la.rows) < limit {
+func (la *laneAhead) read(ctx context.Context, db Store, asOf time.Time) {
+	la.limit += len(la.known) // they may all be among the rows
+	la.rows, la.err = db.ReadAhead(ctx, la.r.endpoint, asOf, la.limit)
+	if la.err == nil && len(la.rows) < la.limit {
 		la.next, la.err = db.NextDue(ctx, la.r.endpoint, asOf)
 	}
 }
@@ -170,7 +172,7 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
 		r.diskDue = now.Add(readAgain)
 		l.hearAgain(la.heard)
-	case len(la.rows) >= a.limit:
+	case len(la.rows) >= la.limit:
 		r.diskDue = a.asOf
 	case la.disk:
 		r.diskDue = la.next
@@ -179,7 +181,7 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time
 	}
 	r.note(noted)
 	for i := range la.rows {
-		l.admit(now, r, la.rows[i], a.events[la.rows[i].EventID])
+		l.admit(now, r, la.rows[i], a.events[la.rows[i].EventID], true)
 	}
 	r.gone = nil
 	l.touch(r)

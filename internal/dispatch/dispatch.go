@@ -61,7 +61,7 @@ type Config struct {
 	ServerPolicy []byte
 
 	MaxInFlight   int           // attempts that are not settled, all lanes; 1024
-	Window        int           // deliveries in memory per lane; 512
+	Window        int           // new deliveries that wait in memory per lane, and three quarters as many that were read; 512
 	Crowd         int           // lanes in memory per loop, past which idle ones leave soon; 8192
 	PayloadMemory int64         // payload bytes in memory, all lanes; 64 MiB
 	DrainTimeout  time.Duration // how long attempts may end by themselves; 35s

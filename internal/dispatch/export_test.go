@@ -6,3 +6,31 @@ func (d *Dispatcher) Resting() int {
 	defer d.crew.mu.Unlock()
 	return len(d.crew.resting)
 }
+
+// MiscountedReads returns how many lanes are wrong about how many of their
+// waiting deliveries were read.
+func (d *Dispatcher) MiscountedReads() int {
+	wrong := make(chan int, len(d.loops))
+	for _, l := range d.loops {
+		l.post(func() {
+			n := 0
+			for _, r := range l.residents {
+				queued := 0
+				for _, it := range r.items {
+					if it.waiting && it.read {
+						queued++
+					}
+				}
+				if queued != r.readQueued {
+					n++
+				}
+			}
+			wrong <- n
+		})
+	}
+	sum := 0
+	for range d.loops {
+		sum += <-wrong
+	}
+	return sum
+}

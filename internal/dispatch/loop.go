@@ -228,7 +228,7 @@ func (l *loop) arrive(now time.Time, a arrival) {
 		return // another node's by now; it finds the row by itself
 	}
 	r := l.resident(a.delivery.EndpointID, a.delivery.TenantID)
-	l.admit(now, r, *a.delivery, a.event)
+	l.admit(now, r, *a.delivery, a.event, false)
 	l.touch(r)
 }
 

@@ -67,7 +67,7 @@ func (l *loop) searchEnded(r *resident, s *probeSearch, err error) {
 	}
 	now := time.Now()
 	for _, d := range s.wished {
-		l.admit(now, r, d, nil)
+		l.admit(now, r, d, nil, true)
 	}
 	switch {
 	case err != nil:
@@ -78,10 +78,10 @@ func (l *loop) searchEnded(r *resident, s *probeSearch, err error) {
 	case !r.lane.ProbeDue(now):
 	case len(s.fresh) > 0:
 		for _, d := range s.fresh {
-			l.admit(now, r, d, nil)
+			l.admit(now, r, d, nil, true)
 		}
 	case s.failed != nil && !r.knows(s.failed.ID):
-		l.take(now, r, *s.failed, nil)
+		l.take(now, r, *s.failed, nil, true)
 	}
 	r.soughtFresh = err == nil && r.lane.ProbeDue(now) // until a probe has gone out
 	r.note(noted)

@@ -59,7 +59,8 @@ func (l *loop) starve(r *resident) {
 // launch starts one attempt.
 func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 	it := r.items[dec.Ref.ID]
-	it.waiting, it.flying = false, true
+	r.dequeue(it)
+	it.flying = true
 	l.unsettled[r.shard]++
 	f := l.newFlight()
 	*f = flight{
@@ -70,14 +71,21 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 	l.d.crew.send(f, &l.d.work)
 }
 
-// readMore reads ahead when the window runs low and more is due on disk. A lane
-// that holds reads no rows: its backlog costs nothing while it waits.
+// readPatience is how long what is on disk waits at most for the window to run
+// low before it is read all the same.
+const readPatience = 100 * time.Millisecond
+
+// readMore reads ahead when more is due on disk and the window runs low, or has
+// held nothing that was read for a while: more may arrive all the time than the
+// lane sends. A lane that holds reads no rows: its backlog costs nothing while it
+// waits.
 func (l *loop) readMore(now time.Time, r *resident) {
-	if r.reading || !r.wantsRows(now) && len(r.heard) == 0 ||
-		r.lane.Queued() > l.d.cfg.Window/4 || len(r.items) >= l.d.cfg.Window {
+	low := l.d.cfg.Window / 4
+	if r.reading || !r.wantsRows(now) && len(r.heard) == 0 || r.readQueued > low ||
+		r.lane.Queued() > low && now.Sub(r.readAt) < readPatience {
 		return
 	}
-	r.reading = true
+	r.reading, r.readAt = true, now
 	l.toRead = append(l.toRead, r)
 }
 
@@ -166,7 +174,7 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 	}
 	if held {
 		r.lane.Forget(d.ID)
-		it.waiting = false
+		r.dequeue(it)
 	} else {
 		it = &item{delivery: d} // so that it is not read meanwhile
 		r.items[d.ID] = it

@@ -30,6 +30,9 @@ type resident struct {
 	gone map[hook.ID]struct{}
 
 	reading bool
+	readAt  time.Time // when the latest read ahead was asked for
+	// readQueued is how many of the deliveries that wait were read from the store.
+	readQueued int
 	// diskDue is when the earliest delivery that is only on disk falls due, as
 	// far as is known; zero: there is none.
 	diskDue time.Time
@@ -67,6 +70,7 @@ type item struct {
 	delivery hook.Delivery
 	event    *hook.Event // nil: read when it is sent
 	counted  int64       // payload bytes counted against the budget
+	read     bool        // from the store, as opposed to straight from its commit
 	waiting  bool        // in the lane's queue
 	flying   bool        // its request is in flight
 	// unsettled counts results on their way to the store. Until they are
@@ -129,13 +133,13 @@ func (l *loop) resident(endpoint, tenant hook.ID) *resident {
 
 // admit takes a delivery into the window if it is due and there is room;
 // otherwise it stays on disk and is read when its time has come.
-func (l *loop) admit(now time.Time, r *resident, d hook.Delivery, e *hook.Event) {
+func (l *loop) admit(now time.Time, r *resident, d hook.Delivery, e *hook.Event, read bool) {
 	switch {
 	case r.knows(d.ID):
-	case d.DueAt.After(now) || !l.hasRoom(now, r, &d):
+	case d.DueAt.After(now) || !l.hasRoom(now, r, &d, read):
 		r.noteDue(d.DueAt)
 	default:
-		l.take(now, r, d, e)
+		l.take(now, r, d, e, read)
 	}
 }
 
@@ -149,10 +153,12 @@ func (r *resident) knows(id hook.ID) bool {
 	return settled
 }
 
-// hasRoom reports whether the lane may keep one more delivery in memory. A lane
-// that holds keeps a few that never failed: they are what a probe should
+// hasRoom reports whether the lane may keep one more delivery in memory. What
+// arrives and what is read have room of their own: a backlog must not delay what
+// arrives, and what arrives must not leave old deliveries on disk for good. A
+// lane that holds keeps a few that never failed: they are what a probe should
 // carry, and nothing may crowd them out. What a person asked for always fits.
-func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery) bool {
+func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery, read bool) bool {
 	switch {
 	case d.Restore != nil:
 		return true
@@ -160,14 +166,20 @@ func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery) bool {
 		return d.Progress.Fails == 0 && r.lane.Queued() < min(freshKept, l.d.cfg.Window)
 	case r.lane.ProbeDue(now) && r.lane.Queued() == 0:
 		return true // the probe: without room for it, the search for one would not end
+	case read:
+		return r.readQueued < l.readRoom()
 	default:
-		return len(r.items) < l.d.cfg.Window
+		return r.lane.Queued()-r.readQueued < l.d.cfg.Window
 	}
 }
 
+// readRoom is how many deliveries that were read may wait in a lane.
+func (l *loop) readRoom() int { return max(l.d.cfg.Window*3/4, 1) }
+
 // take puts a delivery into the lane's queue.
-func (l *loop) take(now time.Time, r *resident, d hook.Delivery, e *hook.Event) {
-	it := &item{delivery: d, waiting: true}
+func (l *loop) take(now time.Time, r *resident, d hook.Delivery, e *hook.Event, read bool) {
+	it := &item{delivery: d, read: read}
+	r.enqueue(it)
 	if e != nil && l.d.payloadBytes.Add(int64(len(e.Payload))) <= l.d.cfg.PayloadMemory {
 		it.event, it.counted = e, int64(len(e.Payload))
 	} else if e != nil {
@@ -179,6 +191,22 @@ func (l *loop) take(now time.Time, r *resident, d hook.Delivery, e *hook.Event) 
 		return
 	}
 	r.lane.Arrive(it.ref())
+}
+
+// enqueue notes that a delivery waits in the lane's queue.
+func (r *resident) enqueue(it *item) {
+	it.waiting = true
+	if it.read {
+		r.readQueued++
+	}
+}
+
+// dequeue notes that it does not wait any more.
+func (r *resident) dequeue(it *item) {
+	if it.waiting && it.read {
+		r.readQueued--
+	}
+	it.waiting = false
 }
 
 func (it *item) ref() lane.Ref {
@@ -209,7 +237,7 @@ func (l *loop) forget(r *resident, id hook.ID) {
 // queue. One with results on their way stays known until they are committed.
 func (l *loop) putAside(r *resident, id hook.ID) {
 	it := r.items[id]
-	it.waiting = false
+	r.dequeue(it)
 	if it.unsettled == 0 {
 		l.forget(r, id)
 	}

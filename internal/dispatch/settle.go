@@ -52,7 +52,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	if stays && !it.doubtful && r.lane.Queued() == 0 {
 		// A failed probe, and nothing else for the next one. With others in
 		// memory it waits on disk, where it crowds nobody out.
-		it.waiting = true
+		r.enqueue(it)
 		r.lane.Return(it.ref())
 	}
 	var save *store.LaneSave
@@ -217,7 +217,7 @@ func (l *loop) lookAgain(r *resident, it *item) {
 	id := it.delivery.ID
 	if it.waiting {
 		r.lane.Forget(id)
-		it.waiting = false
+		r.dequeue(it)
 	}
 	time.AfterFunc(readAgain, func() {
 		l.post(func() {
