@@ -200,7 +200,7 @@ var settings = []setting{
 		value: whole(func(c *Config) *int { return &c.Options.MaxInFlight }, 1, 20_000),
 	},
 	{
-		key: "dispatch.window", def: "512", help: "deliveries of one endpoint kept in memory",
+		key: "dispatch.window", def: "512", help: "new deliveries of one endpoint kept in memory, and three quarters as many that were read",
 		value: whole(func(c *Config) *int { return &c.Options.Window }, 16, 4096),
 	},
 	{

@@ -59,7 +59,7 @@ func (l *loop) startReads() {
 		n := min(len(l.toRead), readLanes)
 		a := &ahead{asOf: now, limit: l.readRoom()}
 		for _, r := range l.toRead[:n] {
-			a.add(r)
+			l.addTo(a, r)
 		}
 		l.toRead = l.toRead[n:]
 		l.reads.add(func() {
@@ -73,16 +73,16 @@ func (l *loop) startReads() {
 	l.reads.start(&l.d.work)
 }
 
-// add makes a lane a part of the read. Until now it only waited for it: what it
+// addTo makes a lane a part of the read. Until now it only waited for it: what it
 // heard of meanwhile will be seen.
-func (a *ahead) add(r *resident) {
+func (l *loop) addTo(a *ahead, r *resident) {
 	r.noted, r.gone = time.Time{}, nil
 	known := make(map[hook.ID]struct{}, len(r.items))
 	for id := range r.items {
 		known[id] = struct{}{}
 	}
-	n := min(len(r.heard), max(a.limit-r.readQueued, 0)) // what there is room for
-	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: r.wantsRows(a.asOf), heard: r.heard[:n:n]})
+	n := min(len(r.heard), max(l.roomForNew(r), 0))
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: l.mayReadRows(a.asOf, r), heard: r.heard[:n:n]})
 	r.heard = slices.Clone(r.heard[n:])
 }
 
@@ -167,12 +167,16 @@ func (l *loop) readAhead(a *ahead) {
 
 func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time) {
 	r := la.r
+	isNew := make(map[hook.ID]bool, len(la.heard))
+	for _, n := range la.heard {
+		isNew[n.Delivery] = true
+	}
 	switch {
 	case la.err != nil:
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
 		r.diskDue = now.Add(readAgain)
 		l.hearAgain(la.heard)
-	case len(la.rows) >= la.limit:
+	case la.disk && len(la.rows) >= la.limit: // some may be of what was heard: one read too many
 		r.diskDue = a.asOf
 	case la.disk:
 		r.diskDue = la.next
@@ -181,7 +185,7 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time
 	}
 	r.note(noted)
 	for i := range la.rows {
-		l.admit(now, r, la.rows[i], a.events[la.rows[i].EventID], true)
+		l.admit(now, r, la.rows[i], a.events[la.rows[i].EventID], !isNew[la.rows[i].ID])
 	}
 	r.gone = nil
 	l.touch(r)

@@ -293,7 +293,7 @@ func TestSlowStoreDoesNotRepeatReads(t *testing.T) {
 		defer r.close()
 		e := r.endpoint(deadLetter)
 		e = r.setState(e, hook.Paused)
-		ids := r.publish(e, 1500)
+		ids := r.publish(e, 6000)
 		time.Sleep(time.Second)
 		r.setState(e, hook.Active)
 		time.Sleep(time.Minute)
@@ -302,7 +302,7 @@ func TestSlowStoreDoesNotRepeatReads(t *testing.T) {
 		}
 		down.down.Store(false)
 		time.Sleep(time.Minute)
-		r.wantEndings(ids, map[string]int{"pending": 5, "breaker_open": 1495})
+		r.wantEndings(ids, map[string]int{"pending": 5, "breaker_open": 5995})
 	})
 }
 

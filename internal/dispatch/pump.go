@@ -80,14 +80,22 @@ const readPatience = 100 * time.Millisecond
 // lane sends. A lane that holds reads no rows: its backlog costs nothing while it
 // waits.
 func (l *loop) readMore(now time.Time, r *resident) {
-	low := l.d.cfg.Window / 4
-	if r.reading || !r.wantsRows(now) && len(r.heard) == 0 || r.readQueued > low ||
-		r.lane.Queued() > low && now.Sub(r.readAt) < readPatience {
+	rows := l.mayReadRows(now, r) && (r.lane.Queued() <= l.lowWindow() || now.Sub(r.readAt) >= readPatience)
+	if r.reading || !rows && (len(r.heard) == 0 || l.roomForNew(r) <= 0) {
 		return
 	}
 	r.reading, r.readAt = true, now
 	l.toRead = append(l.toRead, r)
 }
+
+// mayReadRows reports whether there are rows to read and room for them. What a
+// lane has discarded is in the window until its end is stored.
+func (l *loop) mayReadRows(now time.Time, r *resident) bool {
+	return r.wantsRows(now) && r.readQueued <= l.lowWindow() && (!r.discards() || len(r.items) < l.d.cfg.Window)
+}
+
+// lowWindow is how many deliveries a window holds that runs low.
+func (l *loop) lowWindow() int { return l.d.cfg.Window / 4 }
 
 // nextLook is when the lane wants to be pumped without any other input.
 func (l *loop) nextLook(now time.Time, r *resident) time.Time {

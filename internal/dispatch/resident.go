@@ -70,7 +70,7 @@ type item struct {
 	delivery hook.Delivery
 	event    *hook.Event // nil: read when it is sent
 	counted  int64       // payload bytes counted against the budget
-	read     bool        // from the store, as opposed to straight from its commit
+	read     bool        // from the store, as opposed to new
 	waiting  bool        // in the lane's queue
 	flying   bool        // its request is in flight
 	// unsettled counts results on their way to the store. Until they are
@@ -166,12 +166,18 @@ func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery, read bool) 
 		return d.Progress.Fails == 0 && r.lane.Queued() < min(freshKept, l.d.cfg.Window)
 	case r.lane.ProbeDue(now) && r.lane.Queued() == 0:
 		return true // the probe: without room for it, the search for one would not end
+	case r.discards():
+		return len(r.items) < l.d.cfg.Window
 	case read:
 		return r.readQueued < l.readRoom()
 	default:
-		return r.lane.Queued()-r.readQueued < l.d.cfg.Window
+		return l.roomForNew(r) > 0
 	}
 }
+
+// roomForNew is how many more deliveries that were just accepted, by this node or
+// by another one, may wait in a lane.
+func (l *loop) roomForNew(r *resident) int { return l.d.cfg.Window - (r.lane.Queued() - r.readQueued) }
 
 // readRoom is how many deliveries that were read may wait in a lane.
 func (l *loop) readRoom() int { return max(l.d.cfg.Window*3/4, 1) }

@@ -27,7 +27,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		ProxyConfigured: l.d.cfg.ProxyInUse, At: f.answered, U: l.rng.Float64(),
 	})
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
-		Class: v.Class, RTT: f.answer.Latency, Hold: v.Hold, RetryAfter: v.RetryAfter,
+		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter,
 	})
 	if f.tag.Probe {
 		r.soughtFresh = false

@@ -202,9 +202,10 @@ type Field struct{ Name, Value string }
 // the reason is Interrupted.
 func (c *Client) Send(ctx context.Context, req *Request) Result {
 	start := time.Now()
-	h := hop{client: c, req: req, caller: ctx, start: start, deadline: start.Add(cmp.Or(req.Total, 30*time.Second))}
+	total := cmp.Or(req.Total, 30*time.Second)
+	h := hop{client: c, req: req, caller: ctx, start: start, deadline: start.Add(total), patience: total}
 	res := h.follow()
-	res.Latency = time.Since(h.start)
+	res.Latency, res.Waited = time.Since(h.start), h.patience < total
 	if res.Reason == hook.BlockedAddress {
 		res.hide()
 	}
@@ -218,6 +219,7 @@ type hop struct {
 	caller   context.Context
 	start    time.Time
 	deadline time.Time
+	patience time.Duration // how long it may still wait for connections
 	url      *url.URL
 	dropped  []string // names of headers that stay behind
 }
@@ -249,7 +251,9 @@ func (h *hop) over() bool { return h.caller.Err() != nil || h.late() }
 
 // waited takes off the clock what the request waited for a connection because
 // others of ours had them all: the destination knows nothing of it.
-func (h *hop) waited(d time.Duration) { h.start, h.deadline = h.start.Add(d), h.deadline.Add(d) }
+func (h *hop) waited(d time.Duration) {
+	h.start, h.deadline, h.patience = h.start.Add(d), h.deadline.Add(d), h.patience-d
+}
 
 func (h *hop) late() bool { return !time.Now().Before(h.deadline) }
 

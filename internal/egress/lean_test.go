@@ -230,22 +230,28 @@ func TestWaitForAConnectionIsOurs(t *testing.T) {
 	const total = 3 * answer / 2
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	reasons := map[hook.Reason]int{}
+	reasons, waited := map[hook.Reason]int{}, 0
 	for range 4 {
 		all.Go(func() {
 			res := send(t, c, e.url(), func(r *egress.Request) { r.Total = total })
 			mu.Lock()
 			defer mu.Unlock()
 			reasons[res.Reason]++
-			if res.Status == 200 && res.Latency >= total {
+			if res.Waited {
+				waited++
+			}
+			switch {
+			case res.Status == 200 && res.Latency >= total:
 				t.Errorf("latency %v of an answer that took %v", res.Latency, answer)
+			case res.Reason == hook.LocalError && (res.Latency >= answer || !strings.Contains(res.Text, "no free connection")):
+				t.Errorf("latency %v, %q, where nothing was sent", res.Latency, res.Text)
 			}
 		})
 	}
 	all.Wait()
 	// One is answered at once, one waits and is answered, two give up.
-	if reasons[0] != 2 || reasons[hook.LocalError] != 2 {
-		t.Errorf("reasons %v, want two answers and two faults of our own", reasons)
+	if reasons[0] != 2 || reasons[hook.LocalError] != 2 || waited != 3 {
+		t.Errorf("reasons %v, %d waited, want two answers and two faults of our own, of which three waited", reasons, waited)
 	}
 }
 

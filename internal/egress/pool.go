@@ -1,11 +1,12 @@
 package egress
 
 import (
-	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
 // target is where connections lead. All of a client's TLS connections share one
@@ -43,6 +44,10 @@ func newPool(perTarget int, idle time.Duration) *pool {
 	return &pool{perTarget: perTarget, idle: idle, places: map[target]*place{}}
 }
 
+// errNoConnection is when others of ours have all the connections to a host for
+// too long.
+var errNoConnection error = &reasonError{hook.LocalError, errors.New("no free connection to the host")}
+
 // take returns a wire to t for the caller alone: an idle one, or one that is
 // still to be opened. Either goes back with put or drop. When there are as many
 // as there may be, take waits until the hop is over.
@@ -72,15 +77,14 @@ func (p *pool) take(h *hop, t target) (*wire, error) {
 
 func (p *pool) wait(h *hop, at *place, turn chan *wire) (*wire, error) {
 	began := time.Now()
-	late := time.NewTimer(h.deadline.Sub(began))
-	defer late.Stop()
-	var err error
+	defer func() { h.waited(time.Since(began)) }()
+	enough := time.NewTimer(h.patience)
+	defer enough.Stop()
+	err := errNoConnection
 	select {
 	case w := <-turn:
-		h.waited(time.Since(began))
 		return w, nil
-	case <-late.C:
-		err = context.DeadlineExceeded
+	case <-enough.C:
 	case <-h.caller.Done():
 		err = h.caller.Err()
 	}
@@ -97,7 +101,7 @@ func (p *pool) wait(h *hop, at *place, turn chan *wire) (*wire, error) {
 			p.drop(w)
 		}
 	}
-	return nil, fmt.Errorf("wait for a free connection: %w", err)
+	return nil, err
 }
 
 // put gives a wire back that can be used again.

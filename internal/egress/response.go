@@ -24,6 +24,7 @@ type Result struct {
 	Truncated bool   // Body is not the whole body
 
 	Latency    time.Duration // the whole attempt, reading the body included
+	Waited     bool          // for a connection, because others of ours had them all; no part of Latency
 	Phases     hook.Phases   // FirstByte counts from having the connection
 	RemoteAddr string        // of the proxy, if there is one
 }

@@ -25,6 +25,8 @@ type endpoint struct {
 	free    []time.Time // when each server is free
 	flying  []flying
 	most    int
+	// ours is set when the queue is for connections of our own.
+	ours bool
 }
 
 type flying struct {
@@ -87,7 +89,11 @@ func (e *endpoint) step() {
 	f := e.flying[next]
 	e.flying = append(e.flying[:next], e.flying[next+1:]...)
 	e.d.now = f.till
-	e.d.l.Result(e.d.now, 0.5, f.dec.Tag, lane.Outcome{Class: hook.Success, RTT: f.till.Sub(f.from)})
+	o := lane.Outcome{Class: hook.Success, RTT: f.till.Sub(f.from)}
+	if e.ours && o.RTT > e.service {
+		o.RTT, o.Waited = e.service, true
+	}
+	e.d.l.Result(e.d.now, 0.5, f.dec.Tag, o)
 }
 
 func TestNewLaneStartsWithOneRequest(t *testing.T) {
@@ -136,6 +142,19 @@ func TestLimitFindsTheCapacity(t *testing.T) {
 				t.Errorf("base latency is %v, the endpoint takes %v", base, tc.service)
 			}
 		})
+	}
+}
+
+// TestLimitStopsWhereConnectionsEnd: when requests wait for a connection of our
+// own their latency says nothing, and more of them would only wait as well.
+func TestLimitStopsWhereConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	d := drive(t, adaptive())
+	e := newEndpoint(d, 10, 100*time.Millisecond)
+	e.ours = true
+	e.run(3 * time.Minute)
+	if limit := d.l.Limit(); limit < 10 || limit > 30 {
+		t.Errorf("limit is %.1f with 10 connections", limit)
 	}
 }
 

@@ -93,6 +93,7 @@ type round struct {
 	fullAt time.Time
 	peak   int // most in flight
 	cohort int // requests that joined
+	waited int // of those that were answered
 	rtts   []float64
 }
 
@@ -119,7 +120,7 @@ func (r *ramp) sizeCohort() {
 		least = 1
 	}
 	r.round.size = min(max(int(r.round.target), least), cohortMost)
-	r.round.cohort, r.round.rtts = 0, r.round.rtts[:0]
+	r.round.cohort, r.round.waited, r.round.rtts = 0, 0, r.round.rtts[:0]
 	r.round.number++
 }
 
@@ -157,19 +158,22 @@ func (l *Lane) halve(now time.Time) {
 }
 
 // succeed learns from a success of the current generation.
-func (l *Lane) succeed(now time.Time, tag Tag, rtt time.Duration) {
+func (l *Lane) succeed(now time.Time, tag Tag, o Outcome) {
 	l.pace.succeed(now, l.hold)
 	if l.cfg.Fixed {
 		return
 	}
 	r := &l.ramp
-	took := max(rtt, shortestTrip).Seconds()
+	took := max(o.RTT, shortestTrip).Seconds()
 	if r.srtt == 0 {
 		r.srtt = took
 	}
 	r.srtt += (took - r.srtt) * 0.1
 	if tag.Round != 0 && tag.Round == r.round.number {
 		r.round.rtts = append(r.round.rtts, took)
+		if o.Waited {
+			r.round.waited++
+		}
 	}
 	if l.grow(now) && l.measured(now) {
 		l.judge(now)
@@ -220,7 +224,7 @@ type verdict struct {
 	n       int     // answers
 	slack   float64 // for a small cohort
 	noise   float64 // the slack outside slow start, which grows too fast for so much
-	limited bool    // the limit was in use: the endpoint was tested
+	limited bool    // the limit was in use, and nothing else: the endpoint was tested
 }
 
 func (r *ramp) verdict() verdict {
@@ -234,7 +238,7 @@ func (r *ramp) verdict() verdict {
 		n:       n,
 		slack:   1 / math.Sqrt(float64(n)),
 		noise:   min(max(math.Pi*r.spread, noiseLeast), noiseMost) / math.Sqrt(float64(n)),
-		limited: float64(r.round.peak) >= 0.8*math.Floor(r.limit),
+		limited: float64(r.round.peak) >= 0.8*math.Floor(r.limit) && 2*r.round.waited <= n,
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 type Outcome struct {
 	Class hook.Class
 	RTT   time.Duration
+	// Waited is set when the request waited on our side before it was sent,
+	// which is no part of RTT: more of them at a time would wait as well.
+	Waited bool
 	// Hold is how long the destination asked to be left alone, spread later;
 	// zero when it did not.
 	Hold time.Duration
@@ -95,7 +98,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 	switch o.Class {
 	case hook.Success:
 		l.streak = 0
-		l.succeed(now, tag, o.RTT)
+		l.succeed(now, tag, o)
 		return c
 	case hook.Down, hook.Limited:
 		l.streak++
