@@ -99,7 +99,7 @@ func NewPool(perTarget int, idle time.Duration) *Pool { return newPool(perTarget
 
 // Take is take for an attempt of ctx that ends in a minute.
 func (p *pool) Take(ctx context.Context, address string) (*Wire, error) {
-	return p.take(&hop{caller: ctx, deadline: time.Now().Add(time.Minute)}, target{address: address})
+	return p.take(&hop{caller: ctx, deadline: time.Now().Add(time.Minute), patience: time.Minute}, target{address: address})
 }
 
 // Put gives w back for the next one.

@@ -2,7 +2,6 @@ package egress_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/breakwaterhq/breakwater/internal/egress"
+	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
 // noted knows whether it was closed.
@@ -106,8 +106,8 @@ func TestPoolWaitEnds(t *testing.T) {
 		defer p.CloseIdle()
 		w, _ := take(t, p, "a:1")
 		start := time.Now()
-		if _, err := p.Take(t.Context(), "a:1"); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
-			t.Errorf("waited %v: %v, want the deadline of the attempt", time.Since(start), err)
+		if _, err := p.Take(t.Context(), "a:1"); egress.ReasonOf(err) != hook.LocalError || time.Since(start) != time.Minute {
+			t.Errorf("waited %v: %v, want the end of its patience", time.Since(start), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
