@@ -459,11 +459,15 @@ func TestR15_ConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	e := newEvil(t, silent)
 	c := newClient(t, func(cfg *egress.Config) { cfg.MaxConnsPerHost = 5 })
+	var connected atomic.Int64
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
 			res := send(t, c, e.url(), func(r *egress.Request) { r.Total = 2 * soon })
 			wantAny(t, res, hook.Timeout, hook.ConnectTimeout, hook.LocalError)
+			if res.Reason != hook.LocalError { // it had one of the connections
+				connected.Add(1)
+			}
 		})
 	}
 	for start := time.Now(); e.conns.Load() < 5 && time.Since(start) < soon; {
@@ -474,6 +478,9 @@ func TestR15_ConnectionsAreBounded(t *testing.T) {
 		t.Errorf("50 requests hold %d connections, want 5", n)
 	}
 	all.Wait()
+	if n := connected.Load(); n < 5 {
+		t.Errorf("%d requests failed by the destination's silence, want those that held the 5 connections", n)
+	}
 	e.wantAllClosed(t)
 }
 
