@@ -41,6 +41,8 @@ type world struct {
 	health *fakeHealth
 	logs   *logBuffer
 
+	backups *fakeBackups
+
 	loopback         bool // the listener, for /metrics
 	admin, adminRead string
 	def              hook.Tenant // uid default
@@ -112,7 +114,7 @@ func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, clock: &clock{t: worldStart}, bell: &fakeBell{}, health: &fakeHealth{}, logs: &logBuffer{},
+		t: t, clock: &clock{t: worldStart}, bell: &fakeBell{}, health: &fakeHealth{}, logs: &logBuffer{}, backups: &fakeBackups{text: "a copy"},
 		path: filepath.Join(t.TempDir(), sqlite.FileName), epochs: map[int]int64{},
 	}
 	db, err := sqlite.Open(t.Context(), w.path, sqlite.Options{})
@@ -128,7 +130,7 @@ func newWorld(t *testing.T) *world {
 	w.ok(err)
 	w.api, err = api.New(api.Config{
 		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
-		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
+		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -516,7 +518,9 @@ func (fakeURLs) CheckURL(raw string) (string, error) {
 type fakeHealth struct {
 	live  error
 	ready []string
+	warns []string
 }
 
 func (h *fakeHealth) Live() error                    { return h.live }
 func (h *fakeHealth) Ready(context.Context) []string { return h.ready }
+func (h *fakeHealth) Warnings() []string             { return h.warns }

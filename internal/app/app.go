@@ -34,6 +34,7 @@ type App struct {
 	opts Options
 	log  *slog.Logger
 
+	ports           ports
 	listener        atomic.Pointer[net.TCPAddr]
 	metricsListener atomic.Pointer[net.TCPAddr]
 	draining        atomic.Bool
@@ -52,6 +53,7 @@ type App struct {
 	watch      *watch.Watcher
 	metrics    *metric.Metrics
 	storeWatch *storeWatch
+	outage     *outage
 }
 
 // New checks the options. It opens and starts nothing.
@@ -59,7 +61,11 @@ func New(o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: o, log: o.Log, storeWatch: newStoreWatch(o.Log)}
+	outage := newOutage(o.Log.Handler())
+	if o.DatabaseURL != "" {
+		o.Log = slog.New(outageHandler{o.Log.Handler(), outage})
+	}
+	a := &App{opts: o, log: o.Log, outage: outage, storeWatch: newStoreWatch(o.Log, o.LogLimit)}
 	client, err := egress.New(a.egressConfig())
 	if err != nil {
 		return nil, err
@@ -103,6 +109,11 @@ func (a *App) self() (own []netip.AddrPort) {
 // requests, no new attempts, results settled, shards released, store closed.
 func (a *App) Run(ctx context.Context) error {
 	defer headroom.Take()()
+	// First of all: a port that is in use must not leave a data folder behind.
+	if err := a.listen(ctx); err != nil {
+		return err
+	}
+	defer a.ports.close()
 	unlock, err := a.prepareDataDir()
 	if err != nil {
 		return err
@@ -110,6 +121,9 @@ func (a *App) Run(ctx context.Context) error {
 	defer unlock()
 	if err := a.openStore(ctx); err != nil {
 		return err
+	}
+	if err := a.removeUnfinishedCopies(); err != nil {
+		return errors.Join(err, a.db.Close())
 	}
 	err = a.serve(ctx)
 	if closeErr := a.db.Close(); closeErr != nil {
@@ -125,27 +139,20 @@ func (a *App) serve(ctx context.Context) error {
 	if err := a.openVault(ctx); err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.Listen)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", a.opts.Listen, err)
-	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
-		a.listener.Store(tcp)
-	}
 	if err := a.join(ctx); err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	key, err := a.bootstrap(ctx)
 	if err == nil {
 		err = a.build()
 	}
 	if err != nil {
-		return errors.Join(err, listener.Close(), a.db.Leave(context.WithoutCancel(ctx), a.node))
+		return errors.Join(err, a.db.Leave(context.WithoutCancel(ctx), a.node))
 	}
 	if a.opts.Dev {
 		a.log.Warn("DEV MODE: deliveries to loopback and private addresses are allowed; never use this where untrusted people create endpoints")
 	}
-	return a.runParts(ctx, listener, key)
+	return a.runParts(ctx, key)
 }
 
 // build wires the parts. The writer hands what it commits to the dispatcher,
@@ -157,7 +164,7 @@ func (a *App) build() error {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
-		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), Log: a.log,
+		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
 		Committed: a.committed,
 	})
 	if err != nil {
@@ -181,7 +188,7 @@ func (a *App) build() error {
 		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
 		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, IdempotencyTTL: o.IdempotencyTTL,
 		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
-		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve,
+		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve, StoreFull: a.storeWatch.full,
 	})
 	if err != nil {
 		return err
@@ -199,10 +206,21 @@ func (a *App) build() error {
 	}
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
-		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		Metrics: a.metricsAccess(), Backups: a.backups(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err
+}
+
+// settleWait is how long results are kept back on the embedded store, where the
+// log is written by the page. A result that waits holds a place of the in-flight
+// budget, so there must be many.
+func (a *App) settleWait() time.Duration {
+	const wait, places = 100 * time.Millisecond, 128
+	if a.db.Shared() || a.opts.MaxInFlight < places {
+		return 0
+	}
+	return wait
 }
 
 // shutdownGrace is how long requests in progress may take to end.
@@ -210,7 +228,7 @@ const shutdownGrace = 10 * time.Second
 
 // runParts runs everything until ctx ends or a part fails, and stops the parts
 // in the order of the stream: API, dispatcher, writer.
-func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string) error {
+func (a *App) runParts(ctx context.Context, newKey string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	outlive := context.WithoutCancel(ctx)
@@ -220,9 +238,9 @@ func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string
 	watcher := start(outlive, failed, a.watch.Run) // outlives those who tell it something
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
 	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics,
-		a.checkStore, a.awaitStoreLoss)
+		a.checkStore, a.awaitStoreLoss, a.outage.run)
 	server := a.httpServer()
-	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, listener) })
+	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, a.ports.api) })
 	a.announce(newKey)
 
 	<-ctx.Done()
@@ -367,6 +385,8 @@ func (h health) Live() error {
 	}
 	return nil
 }
+
+func (h health) Warnings() []string { return h.a.storeWatch.warnings() }
 
 func (h health) Ready(ctx context.Context) []string {
 	if h.a.draining.Load() {

@@ -40,6 +40,7 @@ type Options struct {
 	StoreMaxConns int
 	StoreBatch    int
 	DiskReserve   int64
+	LogLimit      int64 // of the embedded store
 	Migrate       bool
 
 	MaxInFlight   int

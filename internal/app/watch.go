@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -112,19 +111,12 @@ func (a *App) serveMetrics(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.MetricsListen)
-	if err != nil {
-		return fmt.Errorf("listen for metrics: %w", err)
-	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
-		a.metricsListener.Store(tcp)
-	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", api.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(a.ports.metrics); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
 	return nil
