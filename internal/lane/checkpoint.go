@@ -44,10 +44,27 @@ type Checkpoint struct {
 	SRTT        time.Duration
 	HealthyPeak float64
 
-	Pace          float64 // requests per second, 0: not paced
+	// What the endpoint refuses. Rates are requests per second, 0: none.
+	Pace          float64 // at ThrottledAt; it grows with time
 	PaceSlowStart bool
 	ThrottledAt   time.Time
 	RetryAfter    time.Duration
+
+	// What is known of its load, and how far a recovery is.
+	Usual    float64       // the live load of late
+	Proven   float64       // the highest load carried, of days
+	Recovery float64       // rate of a recovery, 0: there is none
+	Held     time.Duration // how long what it drains was held
+
+	// What broke it.
+	Ceiling       float64 // the load it is kept below, 0: unknown
+	CeilingLearnt float64 // the load that broke it; below Ceiling while that is tested
+	CeilingAt     time.Time
+	CeilingWait   time.Duration // age at which it may be tested, 0: a suspicion
+	Mark          float64       // the load at the latest opening that had to do with it
+	MarkAt        time.Time
+
+	Host float64 // what its host leaves it, 0: all
 
 	FailingSince    time.Time // first failure since the last success
 	FailingAttempts int
