@@ -77,22 +77,31 @@ func (l *Lane) Checkpoint() Checkpoint {
 	if !l.ramp.probeUntil.IsZero() { // a base probe runs: the limit is cut for a moment only
 		limit = l.ramp.probeSaved
 	}
-	return Checkpoint{
+	c := Checkpoint{
 		Open: l.state != Closed, OpenReason: l.openedBy,
 		OpenedAt: l.openedAt, ClosedAt: l.closedAt, BlockedAt: l.blocked, LastBadAt: l.lastBad,
 		NextProbeAt: l.probeAt, HoldUntil: l.hold,
 		Limit: limit, SlowStart: l.ramp.slowStart, BaseLatency: seconds(l.ramp.base), BaseWeight: l.ramp.baseWeight,
 		SRTT: seconds(l.ramp.srtt), HealthyPeak: l.ramp.healthyPeak,
-		Pace: l.pace.rate, PaceSlowStart: l.pace.slowStart, ThrottledAt: l.pace.at, RetryAfter: l.pace.asked,
 		FailingSince: l.failing.since, FailingAttempts: l.failing.attempts, FailingWarned: l.failing.warned,
 	}
+	l.flow.save(&c)
+	return c
 }
 
 // Moved reports whether the learnt numbers differ enough from those of an
 // earlier checkpoint to be saved again.
 func (c Checkpoint) Moved(since Checkpoint) bool {
-	return c.SlowStart != since.SlowStart || c.failingMoved(since) || moved(c.Limit, since.Limit) || moved(c.HealthyPeak, since.HealthyPeak) || moved(c.Pace, since.Pace) ||
+	return c.SlowStart != since.SlowStart || c.failingMoved(since) || c.ratesMoved(since) || moved(c.Limit, since.Limit) || moved(c.HealthyPeak, since.HealthyPeak) ||
 		moved(c.BaseLatency.Seconds(), since.BaseLatency.Seconds())
+}
+
+// ratesMoved is a change of a rate that matters. The usual load comes and goes,
+// and is worth a row only now and then.
+func (c Checkpoint) ratesMoved(since Checkpoint) bool {
+	return moved(c.Pace, since.Pace) || moved(c.Recovery, since.Recovery) || moved(c.Ceiling, since.Ceiling) ||
+		c.CeilingWait != since.CeilingWait || moved(c.Mark, since.Mark) ||
+		max(c.Usual, since.Usual) > 2*min(c.Usual, since.Usual)
 }
 
 // Recovered reports whether an earlier checkpoint tells of failures that a
@@ -122,8 +131,7 @@ func Restore(cfg Config, c Checkpoint, now time.Time, u float64, newOwner bool) 
 	l.openedBy, l.openedAt, l.closedAt = c.OpenReason, c.OpenedAt, c.ClosedAt
 	l.blocked, l.lastBad, l.hold = c.BlockedAt, c.LastBadAt, c.HoldUntil
 	l.failing = failing{since: c.FailingSince, attempts: c.FailingAttempts, warned: c.FailingWarned}
-	l.pace = pace{rate: c.Pace, slowStart: c.PaceSlowStart, at: c.ThrottledAt, asked: max(c.RetryAfter, time.Second)}
-	l.pace.tokens.at = now
+	l.flow.restore(now, &c, newOwner)
 	l.restoreRamp(c, now, newOwner)
 	if c.Open {
 		l.state = Open

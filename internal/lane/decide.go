@@ -32,20 +32,25 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 	l.unblock(now)
 	l.decay(now)
 	switch {
+	case l.Queued() == 0:
+		l.flow.emptied(now)
+		return Decision{Empty: float64(l.inFlight+1) <= l.Limit()}
 	case float64(l.inFlight+1) > l.Limit():
 		return Decision{}
-	case l.Queued() == 0:
-		return Decision{Empty: true}
 	case l.inFlight >= free:
 		return Decision{Starved: true}
 	case !l.takeTokens(now):
+		l.flow.short(now)
 		return Decision{}
 	}
-	r := l.pick()
+	r, live := l.pick()
 	l.inFlight++
 	return Decision{
 		Send: true, Ref: r, Kind: r.kind(),
-		Tag: Tag{Gen: l.gen, Round: l.join(now), Closed: true, First: r.Charged == 0 && !r.Manual},
+		Tag: Tag{
+			Gen: l.gen, Round: l.join(now), Closed: true, First: r.Charged == 0 && !r.Manual,
+			Load: l.flow.load.start(now, live), Live: live,
+		},
 	}
 }
 
@@ -86,20 +91,20 @@ func (l *Lane) decay(now time.Time) {
 const backEvery = 10
 
 // pick takes the head of the live queue, and of the backlog every tenth time,
-// so that neither starves.
-func (l *Lane) pick() Ref {
+// so that neither starves. It reports whether it was live.
+func (l *Lane) pick() (r Ref, live bool) {
 	switch {
 	case l.back.len() == 0:
-		return l.live.popFront()
+		return l.live.popFront(), true
 	case l.live.len() == 0:
-		return l.back.popFront()
+		return l.back.popFront(), false
 	}
 	l.turn++
 	if l.turn >= backEvery {
 		l.turn = 0
-		return l.back.popFront()
+		return l.back.popFront(), false
 	}
-	return l.live.popFront()
+	return l.live.popFront(), true
 }
 
 // HasFresh reports whether a delivery that never failed waits in memory. A

@@ -41,7 +41,10 @@ func (c Checkpoint) Pacing(now time.Time, limit float64) Pacing {
 
 // ThrottleRate returns the rate that the endpoint is thought not to refuse at
 // now; 0: any.
-func (c Checkpoint) ThrottleRate(now time.Time) float64 { return c.Pace }
+func (c Checkpoint) ThrottleRate(now time.Time) float64 {
+	r := refused{learnt: c.Pace, at: c.ThrottledAt, asked: c.RetryAfter}
+	return r.rate(now)
+}
 
 // CeilingSure reports whether the ceiling is knowledge, not a suspicion.
 func (c Checkpoint) CeilingSure() bool { return c.Ceiling > 0 && c.CeilingWait > 0 }
@@ -49,6 +52,3 @@ func (c Checkpoint) CeilingSure() bool { return c.Ceiling > 0 && c.CeilingWait >
 // CeilingTestAt returns when the ceiling may be tested next, if it is in the way
 // then.
 func (c Checkpoint) CeilingTestAt() time.Time { return c.CeilingAt.Add(c.CeilingWait) }
-
-// ceilingShare is what is used of a load that broke the endpoint.
-const ceilingShare = 0.96

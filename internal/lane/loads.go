@@ -1,0 +1,62 @@
+package lane
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// usualFades is how fast the usual load is forgotten: one that has ended must
+	// not hasten the next recovery.
+	usualFades = 5 * time.Minute
+	// provenFades is that time of the highest load that was carried.
+	provenFades = 3 * 24 * time.Hour
+)
+
+// loads is what a lane knows of the load on its endpoint. All are requests per
+// second.
+type loads struct {
+	started window // requests, of the last second
+	ended   window // successes
+	failed  window // failures of the destination
+
+	live    mean    // live events sent
+	carried mean    // successes
+	usual   float64 // highest mean of live events, of late
+	proven  float64 // highest mean of successes, of days
+
+	second  int64     // up to which both are right
+	emptyAt time.Time // when nothing was left to send
+}
+
+// start notes that a request starts and returns the load with it.
+func (d *loads) start(now time.Time, live bool) float64 {
+	d.started.add(now)
+	if live {
+		d.live.add(now)
+	}
+	return d.started.perSecond(now)
+}
+
+// succeed notes a success. free is false while the lane's own rate decides what
+// is sent: that is no usual load.
+func (d *loads) succeed(now time.Time, free bool) {
+	d.ended.add(now)
+	d.carried.add(now)
+	second := now.Unix()
+	if second <= d.second {
+		return
+	}
+	passed := float64(second - d.second)
+	if d.second == 0 {
+		passed = 0
+	}
+	if free {
+		d.usual = max(d.live.perSecond(now), d.usual*math.Exp(-min(passed, meanMost)/usualFades.Seconds()))
+	}
+	d.proven = max(d.carried.perSecond(now), d.proven*math.Exp(-passed/provenFades.Seconds()))
+	d.second = second
+}
+
+// drained reports whether everything was sent within the last second.
+func (d *loads) drained(now time.Time) bool { return now.Sub(d.emptyAt) <= time.Second }
