@@ -79,6 +79,7 @@ type Dispatcher struct {
 	slots  slots
 	owner  *ownership
 	loader *loader
+	hosts  hosts
 	teller *teller
 
 	payloadBytes atomic.Int64
@@ -116,6 +117,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	d.crew.fly = d.fly
 	d.slots.max = cfg.MaxInFlight
 	d.loader = newLoader(cfg)
+	d.hosts.all = make(map[string]*host)
 	d.teller = newTeller(cfg)
 	d.owner = newOwnership(d)
 	for i := range cfg.Loops {

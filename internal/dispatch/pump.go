@@ -37,7 +37,12 @@ func (l *loop) pump(now time.Time, r *resident) {
 }
 
 func (l *loop) sendWhatMay(now time.Time, r *resident) {
+	r.hostAt = time.Time{}
 	for r.lane.Queued() > 0 {
+		if ok, at := r.hostAllows(now); !ok {
+			r.hostAt = at
+			return
+		}
 		dec := l.d.slots.next(now, r.lane)
 		if dec.Starved {
 			l.starve(r)
@@ -45,6 +50,7 @@ func (l *loop) sendWhatMay(now time.Time, r *resident) {
 		if !dec.Send {
 			return
 		}
+		r.probeAsked = false
 		l.launch(now, r, dec)
 	}
 }
@@ -65,7 +71,7 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 	f := l.newFlight()
 	*f = flight{
 		loop: l, r: r, it: it, dest: r.dest, event: it.event, delivery: it.delivery,
-		kind: dec.Kind, tag: dec.Tag, started: now,
+		kind: dec.Kind, tag: dec.Tag, started: now, hostLoad: r.hostStarted(now, dec.Tag),
 		laneState: r.lane.State(), laneLimit: r.lane.Limit(), laneInFlight: r.lane.InFlight(),
 	}
 	l.d.crew.send(f, &l.d.work)
@@ -112,7 +118,7 @@ func (l *loop) nextLook(now time.Time, r *resident) time.Time {
 	if holds && !r.expiring {
 		at = earliest(at, r.expireAt)
 	}
-	return earliest(at, l.evictAt(r))
+	return earliest(earliest(at, r.hostAt), l.evictAt(r))
 }
 
 func earliest(a, b time.Time) time.Time {
@@ -235,6 +241,7 @@ func (l *loop) evict(now time.Time, r *resident) bool {
 func (l *loop) drop(r *resident) {
 	r.dropped = true
 	l.setWake(r, time.Time{})
+	l.leaveSeat(time.Now(), r)
 	for _, it := range r.items {
 		l.d.payloadBytes.Add(-it.counted)
 	}

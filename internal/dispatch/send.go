@@ -23,6 +23,7 @@ type flight struct {
 
 	kind         hook.AttemptKind
 	tag          lane.Tag
+	hostLoad     float64 // on its host, itself included; 0: not counted
 	started      time.Time
 	laneState    lane.State
 	laneLimit    float64

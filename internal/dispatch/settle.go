@@ -29,6 +29,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
 		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter,
 	})
+	l.hostHeard(now, r, f, v.Class, change)
 	if f.tag.Probe {
 		r.soughtFresh = false
 	}

@@ -15,11 +15,9 @@ const (
 	// was looked at late, lateFragile that of an endpoint that may break of it.
 	lateMost    = 0.1
 	lateFragile = 0.02
-	// ownOutage is what a new owner takes for the length of our own outage.
-	ownOutage = 5 * time.Minute
-	// provenShare is what of the load that an endpoint has carried a new owner
-	// begins with: our outage says nothing about the endpoint.
-	provenShare = 0.9
+	// ownOutage is what a new owner takes for the length of our own outage: a
+	// lease, and the time to take over.
+	ownOutage = 30 * time.Second
 )
 
 // flow is the rate of a lane.
@@ -184,9 +182,9 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 	case c.Recovery > 0:
 		f.begin(now, c.Held)
 		f.recovery.rate = c.Recovery
-	case newOwner && c.Proven > 0:
+	case newOwner && c.Usual >= busyLeast: // else there is no backlog to speak of
 		f.begin(now, ownOutage)
-		f.recovery.rate = max(f.recovery.rate, provenShare*c.Proven)
+		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint
 	}
 	f.tokens = bucket{at: now}
 }

@@ -412,7 +412,9 @@ func TestLiveGoesBeforeBacklog(t *testing.T) {
 	var backlog []int
 	for i := range 20 {
 		d.now = d.now.Add(time.Second) // it has just come back, and is paced
-		if d.send().Ref.ID >= 1000 {
+		dec := d.send()
+		d.result(dec, hook.Success)
+		if dec.Ref.ID >= 1000 {
 			backlog = append(backlog, i)
 		}
 	}
