@@ -53,6 +53,10 @@ type classic struct {
 
 func (c *classic) limit() float64 { return float64(c.most) }
 
+func (c *classic) stored() *shelf { return nil }
+
+func (c *classic) accept(poison bool) { c.arrive(c.w.newEvent(c, c.w.now, poison)) }
+
 // arrive takes an event that is due.
 func (c *classic) arrive(e *event) {
 	switch {
@@ -64,6 +68,7 @@ func (c *classic) arrive(e *event) {
 	case c.breaker == burnBreaker:
 		// Nothing is sent, and yet the attempt is gone.
 		c.judge(e, &request{event: e, kind: hook.Retry})
+		c.w.retire(e)
 	default:
 		c.parked.push(e)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -19,6 +20,16 @@ const tick = 1e-6
 // that the node is never the limit.
 const slots = 1 << 20
 
+// window is how many deliveries a lane has in memory; more of them wait on disk.
+// It is so large that a probe finds whatever it wants, and no more than that: a
+// lane looks at all of them for each probe.
+// While it is closed what is new has room of its own, so that a backlog does not
+// delay it.
+const (
+	window     = 1 << 18
+	roomForNew = 1 << 22
+)
+
 // law drives the lane and policy code of the server.
 type law struct {
 	w      *world
@@ -26,9 +37,9 @@ type law struct {
 	rng    *rand.Rand
 	p      *policy.Policy
 	lane   *lane.Lane
-	events []*event // of this endpoint that are pending, for the next owner
-	wake   float64  // time of the latest wake-up asked for
-	pumped func()   // pump, made once: it is put on the agenda very often
+	disk   shelf
+	wake   float64 // time of the latest wake-up asked for
+	pumped func()  // pump, made once: it is put on the agenda very often
 
 	owner int  // grows with every fail-over
 	gone  bool // no owner: a fail-over is going on
@@ -63,11 +74,37 @@ func healthy(s *Scenario, d *destination, cfg lane.Config) lane.Checkpoint {
 	}
 }
 
+func (l *law) stored() *shelf { return &l.disk }
+
+func (l *law) accept(poison bool) {
+	if l.shelves() {
+		l.disk.push(l.w.now, poison)
+		return
+	}
+	l.arrive(l.w.newEvent(l, l.w.now, poison))
+}
+
+// shelves reports whether a new event has to wait on disk.
+func (l *law) shelves() bool {
+	if !l.gone && l.lane.State() == lane.Closed {
+		return l.lane.Queued() >= roomForNew
+	}
+	return l.disk.len() > 0 || l.lane.Queued() >= window
+}
+
+// load reads ahead when the window runs low.
+func (l *law) load() {
+	for l.disk.len() > 0 && l.lane.Queued() < window/2 {
+		created, poison := l.disk.pop()
+		e := l.w.newEvent(l, created, poison)
+		e.held = true
+		l.lane.Arrive(ref(e))
+	}
+}
+
+// arrive takes an event that is due.
 func (l *law) arrive(e *event) {
 	e.held = true
-	if l.w.s.Failover.Every > 0 && e.progress.Fails == 0 {
-		l.events = append(l.events, e)
-	}
 	if l.gone {
 		return // the next owner reads it from disk
 	}
@@ -95,6 +132,7 @@ func (l *law) pump() {
 	if l.gone {
 		return
 	}
+	l.load()
 	now := l.w.clock()
 	for {
 		dec := l.lane.Next(now, slots)
@@ -106,7 +144,7 @@ func (l *law) pump() {
 			l.tell(&sent)
 		}
 		l.w.send(&request{
-			event: l.w.metrics.events[dec.Ref.ID-1], from: l, to: l.d,
+			event: l.w.events[dec.Ref.ID-1], from: l, to: l.d,
 			kind: dec.Kind, tag: dec.Tag, owner: l.owner,
 		})
 	}
@@ -173,27 +211,39 @@ func outcome(r *request, closed bool, now time.Time, u float64) policy.Outcome {
 	return o
 }
 
-// failover is the crash of the lane's owner: a gap without any, then what the
-// checkpoint brings back. What was in flight is pending on disk and sent again;
-// its old answers reach nobody.
+// failover is the crash of the lane's owner, again and again.
 func (l *law) failover() {
+	l.restart(l.w.s.Failover.Gap.seconds())
+	l.w.after(l.w.s.Failover.Every.seconds(), l.failover)
+}
+
+// restart is a gap without an owner, then what the checkpoint brings back. What
+// was in flight is pending on disk and sent again; its old answers reach nobody.
+func (l *law) restart(gap float64) {
 	l.gone = true
 	l.owner++
 	saved := l.lane.Checkpoint()
-	l.w.after(l.w.s.Failover.Gap.seconds(), func() {
+	l.w.after(gap, func() {
 		l.gone = false
 		l.lane = lane.Restore(l.p.Lane(), saved, l.w.clock(), l.rng.Float64(), true)
-		l.events = slices.DeleteFunc(l.events, func(e *event) bool { return e.state != hook.Pending })
-		// The store hands out what is due longest first.
-		slices.SortStableFunc(l.events, func(a, b *event) int { return a.due.Compare(b.due) })
-		for _, e := range l.events {
-			if e.held {
-				l.lane.Arrive(ref(e))
-			}
+		for _, e := range l.due() {
+			l.lane.Arrive(ref(e))
 		}
 		l.pump()
 	})
-	l.w.after(l.w.s.Failover.Every.seconds(), l.failover)
+}
+
+// due are the events in memory that wait to be sent, as the store hands them
+// out: what is due longest first.
+func (l *law) due() []*event {
+	var list []*event
+	for _, e := range l.w.events {
+		if e.of == l && e.state == hook.Pending && e.held {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *event) int { return cmp.Or(a.due.Compare(b.due), a.serial-b.serial) })
+	return list
 }
 
 // Moment is a move of a lane, for those who watch a run.

@@ -6,8 +6,7 @@ import (
 
 // metrics watches a run.
 type metrics struct {
-	w      *world
-	events []*event
+	w *world
 
 	crashes      int // by overload, since the first recovery
 	delivered    []int
@@ -15,7 +14,8 @@ type metrics struct {
 	failed       int
 	throttled    int
 	deadCount    int
-	goodEvents   int
+	events       int
+	goodEvents   int // without poison
 	brokenHolds  int
 	inFlight     int
 	mostInFlight int
@@ -27,6 +27,9 @@ type metrics struct {
 	pending     int // accepted and not settled, without poison
 	firstOK     float64
 	drainedAt   float64
+
+	delays []float64 // of live events that were delivered
+	lost   []float64 // when those were accepted that were given up
 }
 
 func newMetrics(w *world) *metrics { return &metrics{w: w, firstOK: -1, drainedAt: -1} }
@@ -39,9 +42,9 @@ func grow(s []int, second int) []int {
 	return s
 }
 
-func (m *metrics) accepted(e *event) {
-	m.events = append(m.events, e)
-	if !e.poison {
+func (m *metrics) accepted(poison bool) {
+	m.events++
+	if !poison {
 		m.pending++
 		m.goodEvents++
 	}
@@ -77,15 +80,22 @@ func (m *metrics) settle(e *event, state hook.DeliveryState) {
 	if e.state != hook.Pending {
 		return
 	}
-	e.state, e.doneAt = state, m.w.now
+	e.state = state
 	if e.poison {
 		return
+	}
+	switch {
+	case !m.live(e.created):
+	case state == hook.Delivered:
+		m.delays = append(m.delays, m.w.now-e.created-m.usual())
+	default:
+		m.lost = append(m.lost, e.created)
 	}
 	if state == hook.Dead {
 		m.deadCount++
 	}
 	m.pending--
-	if m.isRecovered && int(e.id) <= m.before {
+	if m.isRecovered && e.created <= m.w.recovery {
 		m.backlogLeft--
 	}
 }
@@ -93,13 +103,8 @@ func (m *metrics) settle(e *event, state hook.DeliveryState) {
 // recovered is the end of the last outage: the drain begins.
 func (m *metrics) recovered() {
 	m.isRecovered = true
-	m.before = len(m.events)
-	for _, e := range m.events {
-		if e.state == hook.Pending && !e.poison {
-			m.backlogLeft++
-		}
-	}
-	m.backlog = m.backlogLeft
+	m.before = m.events
+	m.backlog, m.backlogLeft = m.pending, m.pending
 }
 
 func (m *metrics) crashed() {

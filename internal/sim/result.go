@@ -78,7 +78,7 @@ func (m *metrics) result(seed uint64) Result {
 	r := Result{
 		Seed: seed, Crashes: m.crashes, Peak: m.peak(), LiveP99: m.liveP99(),
 		Drain: Measure(math.Inf(1)), DrainSeconds: Measure(math.Inf(1)), Detect: Measure(math.Inf(1)),
-		BrokenHolds: m.brokenHolds, InFlight: m.mostInFlight, Events: len(m.events), Backlog: m.backlog,
+		BrokenHolds: m.brokenHolds, InFlight: m.mostInFlight, Events: m.events, Backlog: m.backlog,
 		Trace: m.trace(),
 	}
 	optimum := float64(m.backlog) / (float64(s.Endpoints) * s.spare())
@@ -107,19 +107,34 @@ func (m *metrics) peak() float64 {
 	return float64(most) / m.w.s.Capacity
 }
 
+// live reports whether an event that was accepted then is live traffic after the
+// recovery.
+func (m *metrics) live(created float64) bool {
+	return m.isRecovered && created > m.w.recovery && created <= m.w.recovery+liveTime
+}
+
+// usual is the delay of an event that nothing delays.
+func (m *metrics) usual() float64 { return m.w.s.Latency.seconds() + m.w.s.Network.seconds() }
+
 // liveP99 is the 99th percentile of the extra delay of live events.
 func (m *metrics) liveP99() Measure {
-	var delays []float64
-	usual := m.w.s.Latency.seconds() + m.w.s.Network.seconds()
-	for _, e := range m.events[m.before:] {
-		switch {
-		case e.created > m.w.recovery+liveTime:
-			return Quantile(delays, 0.99)
-		case e.poison:
-		case e.state == hook.Delivered:
-			delays = append(delays, e.doneAt-e.created-usual)
-		case e.created < m.w.now-60: // not even now
-			delays = append(delays, m.w.now-e.created)
+	delays := slices.Clone(m.delays)
+	waits := func(created float64, poison bool) {
+		if !poison && m.live(created) && created < m.w.now-60 { // not even now
+			delays = append(delays, m.w.now-created)
+		}
+	}
+	for _, created := range m.lost {
+		waits(created, false)
+	}
+	for _, e := range m.w.events {
+		if e.state == hook.Pending {
+			waits(e.created, e.poison)
+		}
+	}
+	for _, p := range m.w.places {
+		if disk := p.send.stored(); disk != nil {
+			disk.each(waits)
 		}
 	}
 	return Quantile(delays, 0.99)

@@ -18,14 +18,17 @@ import (
 // epoch is the zero of simulated time.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// event is one event on its way to one endpoint.
+// event is one event on its way to one endpoint. What has ended is used again
+// for another: a long run has more events than fit in memory.
 type event struct {
-	id       hook.ID // its place among the run's events, from 1
+	id       hook.ID // its place among the events in memory, from 1
+	serial   int     // grows with every event
+	of       sender
 	created  float64
-	doneAt   float64
 	state    hook.DeliveryState
 	poison   bool
 	held     bool // due: waiting to be sent or in flight
+	flights  int  // requests that carry it and have not ended
 	progress hook.Progress
 	due      time.Time
 }
@@ -50,8 +53,11 @@ type request struct {
 
 // sender decides when to send what to one endpoint.
 type sender interface {
-	arrive(e *event)
+	// accept takes an event that was just published.
+	accept(poison bool)
 	result(r *request)
+	// stored are the events that wait on disk; nil: none.
+	stored() *shelf
 	// limit is how many requests it would have in flight now; 0: it knows no
 	// limit, or sends nothing.
 	limit() float64
@@ -69,7 +75,10 @@ type world struct {
 	timeout  float64
 	metrics  *metrics
 	places   []place
-	block    []event // room for the next events
+	events   []*event // in memory, by id
+	unused   []*event // of them, those that have ended
+	block    []event  // room for the next events
+	serial   int
 	observe  func(Moment)
 }
 
@@ -167,7 +176,7 @@ func (w *world) script() {
 		if w.s.Batch > 0 {
 			w.at(w.s.batchAt(), func() {
 				for range int(w.s.Batch * w.s.Capacity) {
-					p.send.arrive(w.newEvent())
+					w.publish(p)
 				}
 			})
 		}
@@ -181,7 +190,7 @@ func (w *world) traffic(p place) {
 	perSecond := w.s.Load * w.s.Capacity
 	var next func()
 	next = func() {
-		p.send.arrive(w.newEvent())
+		w.publish(p)
 		w.after(w.rng.ExpFloat64()/perSecond, next)
 	}
 	w.after(w.rng.ExpFloat64()/perSecond, next)
@@ -201,22 +210,50 @@ func (w *world) everySecond() {
 	next()
 }
 
+// publish hands a new event to whoever sends to a place.
+func (w *world) publish(p place) {
+	poison := w.s.Poison > 0 && w.rng.Float64() < w.s.Poison
+	w.metrics.accepted(poison)
+	p.send.accept(poison)
+}
+
 // eventBlock is how many events are made room for at once.
 const eventBlock = 512
 
-func (w *world) newEvent() *event {
+// newEvent is an event in memory.
+func (w *world) newEvent(of sender, created float64, poison bool) *event {
+	e := w.room()
+	w.serial++
+	due := epoch.Add(seconds(created))
+	*e = event{
+		id: e.id, serial: w.serial, of: of, created: created, due: due, poison: poison,
+		progress: hook.Progress{Run: 1, RunDueAt: due},
+	}
+	return e
+}
+
+// room is one that has ended, else a new one.
+func (w *world) room() *event {
+	if last := len(w.unused) - 1; last >= 0 {
+		e := w.unused[last]
+		w.unused = w.unused[:last]
+		return e
+	}
 	if len(w.block) == cap(w.block) {
 		w.block = make([]event, 0, eventBlock)
 	}
-	now := w.clock()
-	w.block = append(w.block, event{
-		id: hook.ID(len(w.metrics.events) + 1), created: w.now, due: now,
-		poison:   w.s.Poison > 0 && w.rng.Float64() < w.s.Poison,
-		progress: hook.Progress{Run: 1, RunDueAt: now},
-	})
+	w.block = append(w.block, event{id: hook.ID(len(w.events) + 1)})
 	e := &w.block[len(w.block)-1]
-	w.metrics.accepted(e)
+	w.events = append(w.events, e)
 	return e
+}
+
+// retire gives the room of an event back when it has ended and no request
+// carries it any more.
+func (w *world) retire(e *event) {
+	if e.state != hook.Pending && e.flights == 0 {
+		w.unused = append(w.unused, e)
+	}
 }
 
 // send starts a request; its sender hears of its end.
@@ -225,6 +262,7 @@ func (w *world) send(r *request) {
 	if w.now+tick < r.to.quietUntil {
 		w.metrics.brokenHolds++
 	}
+	r.event.flights++
 	w.metrics.started()
 	w.travel(r, reach)
 	w.agenda.expires.push(w.agenda.stamp(task{at: w.now + w.timeout, step: expire, r: r}))
@@ -232,8 +270,10 @@ func (w *world) send(r *request) {
 
 func (w *world) end(r *request) {
 	r.ended = true
+	r.event.flights--
 	w.metrics.ended(r)
 	r.from.result(r)
+	w.retire(r.event)
 	w.metrics.checkDrained()
 }
 
