@@ -128,14 +128,14 @@ func (r *resident) hostAllows(now time.Time) (bool, time.Time) {
 }
 
 // hostStarted tells the host of a request and returns the load on it.
-func (r *resident) hostStarted(now time.Time, tag lane.Tag) float64 {
+func (r *resident) hostStarted(now time.Time) float64 {
 	if r.seat == nil || !r.seat.host.knows.Load() {
 		return 0
 	}
 	h := r.seat.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.state.Started(now, &r.seat.seat, tag.Live)
+	return h.state.Started(now, &r.seat.seat)
 }
 
 // hostHeard tells the host what became of a request.

@@ -71,7 +71,7 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 	f := l.newFlight()
 	*f = flight{
 		loop: l, r: r, it: it, dest: r.dest, event: it.event, delivery: it.delivery,
-		kind: dec.Kind, tag: dec.Tag, started: now, hostLoad: r.hostStarted(now, dec.Tag),
+		kind: dec.Kind, tag: dec.Tag, started: now, hostLoad: r.hostStarted(now),
 		laneState: r.lane.State(), laneLimit: r.lane.Limit(), laneInFlight: r.lane.InFlight(),
 	}
 	l.d.crew.send(f, &l.d.work)

@@ -19,6 +19,7 @@ const (
 	inTheWayLong  = 4 * time.Minute
 	inTheWayLeast = 5 * time.Second
 	testDouble    = time.Minute
+	testMost      = 8 // times as much as broke it once, and it is no ceiling
 	sureFor       = 48 * time.Hour
 	sureMost      = 7 * 24 * time.Hour
 	smallFor      = 10 * time.Minute // of a ceiling that does not carry the usual load
@@ -60,7 +61,7 @@ func (c *ceiling) test(now time.Time, passed time.Duration) {
 		return
 	}
 	c.load *= doubling(passed, testDouble)
-	if !c.sure() && c.load > 2*c.learnt || c.load > rateOff {
+	if c.load > testMost*c.learnt || c.load > 2*c.learnt && !c.sure() {
 		c.load, c.mark = 0, 0 // it was nothing
 	}
 }

@@ -43,7 +43,7 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 		l.flow.short(now)
 		return Decision{}
 	}
-	r, live := l.pick()
+	r := l.pick()
 	l.inFlight++
 	if l.Queued() == 0 {
 		l.flow.emptied(now)
@@ -52,7 +52,7 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 		Send: true, Ref: r, Kind: r.kind(),
 		Tag: Tag{
 			Gen: l.gen, Round: l.join(now), Closed: true, First: r.Charged == 0 && !r.Manual,
-			Load: l.flow.load.start(now, live), Live: live,
+			Load: l.flow.load.start(now),
 		},
 	}
 }
@@ -120,20 +120,20 @@ func (l *Lane) decay(now time.Time) {
 const backEvery = 10
 
 // pick takes the head of the live queue, and of the backlog every tenth time,
-// so that neither starves. It reports whether it was live.
-func (l *Lane) pick() (r Ref, live bool) {
+// so that neither starves.
+func (l *Lane) pick() Ref {
 	switch {
 	case l.back.len() == 0:
-		return l.live.popFront(), true
+		return l.live.popFront()
 	case l.live.len() == 0:
-		return l.back.popFront(), false
+		return l.back.popFront()
 	}
 	l.turn++
 	if l.turn >= backEvery {
 		l.turn = 0
-		return l.back.popFront(), false
+		return l.back.popFront()
 	}
-	return l.live.popFront(), true
+	return l.live.popFront()
 }
 
 // HasFresh reports whether a delivery that never failed waits in memory. A

@@ -119,7 +119,7 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 	waits := now.Sub(f.shortAt) <= time.Second
 	if r.rate > 0 {
 		if waits && calm && f.load.started.perSecond(now) >= 0.8*r.rate {
-			r.grow(now, passed, f.load.live.perSecond(now))
+			r.grow(now, passed, f.load.offered.latest())
 		}
 		if f.ceiling.load > 0 && r.rate >= f.ceiling.rate() || now.Sub(f.shortAt) > recoveryQuiet || r.rate > rateOff {
 			r.end()

@@ -184,11 +184,11 @@ func (h *Host) skipAbsent(now time.Time) {
 
 // Started notes that a request of the seat's lane starts and returns the load
 // on the host with it.
-func (h *Host) Started(now time.Time, s *Seat, live bool) float64 {
+func (h *Host) Started(now time.Time, s *Seat) float64 {
 	h.leaveTurn(s)
 	h.turnAt = now
 	h.flow.take(now)
-	return h.flow.load.start(now, live)
+	return h.flow.load.start(now)
 }
 
 // leaveTurn takes a seat out of those that wait.

@@ -103,7 +103,6 @@ type Tag struct {
 	Probe  bool
 	First  bool    // counts in the window of first attempts
 	Load   float64 // requests started in the second before, itself included
-	Live   bool    // carries what is not backlog
 }
 
 // Lane is the control state of one endpoint. It is a plain value machine, used
@@ -237,6 +236,7 @@ func (l *Lane) Arrive(r Ref) {
 	case r.Manual:
 		l.live.pushFront(r)
 	case l.isLive(r):
+		l.flow.load.arrive(r.FirstDue)
 		l.live.pushBack(r)
 	default:
 		l.back.pushBack(r)

@@ -136,7 +136,7 @@ func (m *machine) checkSend(t *rapid.T, dec lane.Decision, before, after lane.Vi
 		m.checkProbe(t, before)
 	}
 	first := closed && dec.Ref.Charged == 0 && !dec.Ref.Manual
-	if want := (lane.Tag{Gen: after.Gen, Round: dec.Tag.Round, Closed: closed, Probe: !closed, First: first, Load: dec.Tag.Load, Live: dec.Tag.Live}); dec.Tag != want {
+	if want := (lane.Tag{Gen: after.Gen, Round: dec.Tag.Round, Closed: closed, Probe: !closed, First: first, Load: dec.Tag.Load}); dec.Tag != want {
 		t.Fatalf("law 3 (charging): a %s lane sent %+v as %+v, want %+v", before.State, dec.Ref, dec.Tag, want)
 	}
 	if dec.Ref.Manual != (dec.Kind == hook.Manual) || !dec.Ref.Manual && dec.Tag.Probe != (dec.Kind == hook.Probe) {

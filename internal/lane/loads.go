@@ -20,21 +20,26 @@ type loads struct {
 	ended   window // successes
 	failed  window // failures of the destination
 
-	live    mean    // live events sent
+	offered mean    // live events, by when they were due
 	carried mean    // successes
-	usual   float64 // highest mean of live events, of late
+	usual   float64 // highest mean of live events that were carried, of late
 	proven  float64 // highest mean of successes, of days
 
 	second  int64     // up to which both are right
 	emptyAt time.Time // when nothing was left to send
 }
 
-// start notes that a request starts and returns the load with it.
-func (d *loads) start(now time.Time, live bool) float64 {
-	d.started.add(now)
-	if live {
-		d.live.add(now)
+// arrive notes a live event. It counts when it fell due, not when it is sent or
+// read: what comes in is no more than it is because we were away for a while.
+func (d *loads) arrive(due time.Time) {
+	if due.Unix() >= d.offered.second-1 { // else it is late, and its second is over
+		d.offered.add(due)
 	}
+}
+
+// start notes that a request starts and returns the load with it.
+func (d *loads) start(now time.Time) float64 {
+	d.started.add(now)
 	return d.started.perSecond(now)
 }
 
@@ -52,7 +57,9 @@ func (d *loads) succeed(now time.Time, free bool) {
 		passed = 0
 	}
 	if free {
-		d.usual = max(d.live.perSecond(now), d.usual*math.Exp(-min(passed, meanMost)/usualFades.Seconds()))
+		// A burst that took its time to be sent was not carried as it came.
+		live := min(d.offered.perSecond(now), d.carried.perSecond(now))
+		d.usual = max(live, d.usual*math.Exp(-min(passed, meanMost)/usualFades.Seconds()))
 	}
 	d.proven = max(d.carried.perSecond(now), d.proven*math.Exp(-passed/provenFades.Seconds()))
 	d.second = second

@@ -35,8 +35,8 @@ type recovery struct {
 	reopened int
 }
 
-// begin starts a recovery of a lane whose deliveries were held for so long. cap
-// is half of a known ceiling, 0: there is none.
+// begin starts a recovery of a lane whose deliveries were held for so long. half
+// is that of a known ceiling, 0: there is none.
 func (r *recovery) begin(now time.Time, held time.Duration, usual, half float64) {
 	aim := max(recoveryAim, held/10)
 	r.held, r.oks = held, 0
@@ -52,12 +52,12 @@ func need(usual float64, held, aim time.Duration) float64 {
 	return usual * (1 + held.Seconds()/aim.Seconds())
 }
 
-// grow raises the rate while it is in use. live is the live load.
-func (r *recovery) grow(now time.Time, passed time.Duration, live float64) {
+// grow raises the rate while it is in use. offered is the live load that comes in.
+func (r *recovery) grow(now time.Time, passed time.Duration, offered float64) {
 	switch {
 	case r.rate < r.want:
 		r.rate = min(r.want, r.rate*doubling(passed, recoveryDouble))
-	case now.After(r.until) || r.rate < recoverySpare*live:
+	case now.After(r.until) || r.rate < recoverySpare*offered:
 		r.rate *= doubling(passed, recoveryLeisure)
 	}
 }

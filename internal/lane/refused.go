@@ -14,13 +14,16 @@ const (
 	retryMost  = time.Minute
 
 	refusedLeast = 0.2 // requests per second
-	// Throttled answers are no chance when so many are of one hold, or so many and
-	// such a share of the latest answers.
+	// Throttled answers are no chance when so many are of one hold, or more of the
+	// latest answers than a small share makes by chance.
 	refusedWave      = 3.0
 	refusedWaveShare = 0.08 // of the load
-	refusedMin       = 2.0
-	refusedShare     = 0.025
-	refusedOver      = 400 // answers
+	refusedOver      = 400  // answers
+	refusedMin       = 2.0  // of them, throttled
+	// refusedStray is the share of throttled answers that may have nothing to do
+	// with the rate, and refusedSigma how far chance may go beyond.
+	refusedStray = 0.01
+	refusedSigma = 3.0
 	// refusedVain is how many cuts in a row that do not help show that it is not
 	// the rate, and refusedVoid for how long that is believed.
 	refusedVain = 5
@@ -83,8 +86,9 @@ func (r *refused) succeed(now time.Time) {
 
 // often reports whether throttles are too many to be chance.
 func (r *refused) often(now time.Time, load float64) bool {
+	stray := refusedStray * r.answers
 	return r.wave >= max(refusedWave, refusedWaveShare*load) ||
-		now.Sub(r.voidAt) > refusedVoid && r.throttled >= refusedMin && r.throttled >= refusedShare*r.answers
+		now.Sub(r.voidAt) > refusedVoid && r.throttled >= max(refusedMin, stray+refusedSigma*math.Sqrt(stray))
 }
 
 // refuse learns from a refusal under a load whose hold ends at until: the rate

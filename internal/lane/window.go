@@ -83,6 +83,11 @@ func (m *mean) roll(now time.Time) {
 // perSecond is the mean of the whole seconds before now.
 func (m *mean) perSecond(now time.Time) float64 {
 	m.roll(now)
+	return m.latest()
+}
+
+// latest is the mean of the whole seconds before the last one that was counted.
+func (m *mean) latest() float64 {
 	n := min(max(m.second-m.since, meanLeast), meanMost)
 	return float64(m.sum) / float64(n)
 }
