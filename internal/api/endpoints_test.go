@@ -130,7 +130,7 @@ func TestLaneCommands(t *testing.T) {
 		Endpoint: id, Tenant: w.a.tenant, Shard: shard, Epoch: w.epochs[shard],
 		Checkpoint: lane.Checkpoint{
 			Open: true, OpenReason: lane.OpenedByStreak, OpenedAt: opened, NextProbeAt: opened.Add(time.Second),
-			Limit: 4.5, BaseLatency: 80 * time.Millisecond, Pace: 2,
+			Limit: 4.5, BaseLatency: 80 * time.Millisecond, Pace: 2, ThrottledAt: opened, RetryAfter: time.Second,
 		},
 	}}}))
 	m := w.must(200, http.MethodGet, acmeEndpoints+"/main/lane", w.a.read, nil).object(t)

@@ -119,7 +119,8 @@ type DeliveryFilter struct {
 	Endpoints []hook.ID
 	Event     hook.ID
 	States    []hook.DeliveryState
-	Retrying  bool // pending with attempts > 0
+	Retrying  bool      // pending with attempts > 0
+	DueBy     time.Time // pending, and due at this moment or before
 	Reasons   []hook.EndReason
 	Types     []string // patterns over the event's type
 	Since     time.Time
