@@ -74,6 +74,11 @@ func TestDecide(t *testing.T) {
 			append(every(0, 0, 5), every(0, time.Second, 1)...),
 			"200 crash(2 arrivals) cut cut cut 200",
 		},
+		"a crash forgets what came before it": {
+			sink.Behaviour{CrashOver: 2, CrashFor: 100 * ms},
+			append(every(0, 0, 3), every(0, 100*ms, 3)...),
+			"200 200 crash(3 arrivals) 200 200 crash(3 arrivals)",
+		},
 		"down with a status": {sink.Behaviour{CrashOver: 1, DownStatus: 503}, every(0, 0, 3), "200 crash(2 arrivals) 503"},
 		"refuses at once what is over, and serves the rest": {
 			sink.Behaviour{RefuseOver: 2, Latency: 200 * ms, RetryAfter: 9},

@@ -144,7 +144,15 @@ func TestOutageByControl(t *testing.T) {
 		want(true)
 		control(t, s, "", `{"down_for":"1h"}`)
 		want(false)
+		control(t, s, "", `{"down_for":"30s"}`)
+		time.Sleep(20 * time.Second)
 		control(t, s, "", `{"latency":"1ms"}`) // says nothing of the outage
+		want(false)
+		time.Sleep(10 * time.Second)
+		want(true)
+		control(t, s, "", `{"latency":"0s"}`)
+		want(true)
+		control(t, s, "", `{"down_for":"1h"}`)
 		want(false)
 		control(t, s, "", `{"down_for":"0s"}`)
 		want(true)
@@ -154,8 +162,8 @@ func TestOutageByControl(t *testing.T) {
 		want(false)
 		control(t, s, "", `{"heal":true}`)
 		want(true)
-		if c := s.Report(); c.Crashes != 0 || c.WhileDown != 4 {
-			t.Errorf("%d crashes, %d while down; want an outage not to count as a crash, and 4", c.Crashes, c.WhileDown)
+		if c := s.Report(); c.Crashes != 0 || c.WhileDown != 5 {
+			t.Errorf("%d crashes, %d while down; want an outage not to count as a crash, and 5", c.Crashes, c.WhileDown)
 		}
 	})
 }
