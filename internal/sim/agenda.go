@@ -32,6 +32,7 @@ type agenda struct {
 	heap    []task
 	soon    queue[task] // half a network round trip ahead
 	expires queue[task] // one request timeout ahead
+	steady  queue[task] // one latency ahead, where it is always the same
 }
 
 // stamp numbers a task.
@@ -48,7 +49,7 @@ func (a *agenda) next() (task, bool) {
 	}
 	var from *queue[task]
 	var best *task
-	for _, l := range [...]*queue[task]{&a.soon, &a.expires} {
+	for _, l := range [...]*queue[task]{&a.soon, &a.steady, &a.expires} {
 		if l.len() > 0 && (best == nil || l.first().before(best)) {
 			from, best = l, l.first()
 		}

@@ -56,6 +56,10 @@ type sender interface {
 	// accept takes an event that was just published.
 	accept(poison bool)
 	result(r *request)
+	// restart gives it a new owner after a gap without any.
+	restart(gap float64)
+	// asked is until when the endpoint wants to be left alone.
+	asked() *float64
 	// stored are the events that wait on disk; nil: none.
 	stored() *shelf
 	// limit is how many requests it would have in flight now; 0: it knows no
@@ -66,6 +70,7 @@ type sender interface {
 // world is one run.
 type world struct {
 	s        *Scenario
+	seed     uint64
 	rng      *rand.Rand
 	now      float64
 	agenda   agenda
@@ -75,6 +80,7 @@ type world struct {
 	timeout  float64
 	metrics  *metrics
 	places   []place
+	dests    []*destination
 	events   []*event // in memory, by id
 	unused   []*event // of them, those that have ended
 	block    []event  // room for the next events
@@ -109,7 +115,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // newWorld prepares a run of a strategy.
 func newWorld(s *Scenario, st *Strategy, seed uint64) *world {
 	w := &world{
-		s: s, rng: rand.New(rand.NewPCG(seed, 77)), stopAt: s.end(), recovery: s.recovery(),
+		s: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 77)), stopAt: s.end(), recovery: s.recovery(),
 		half: s.Network.seconds() / 2, timeout: s.Timeout.seconds(),
 	}
 	if w.timeout == 0 {
@@ -117,7 +123,10 @@ func newWorld(s *Scenario, st *Strategy, seed uint64) *world {
 	}
 	w.metrics = newMetrics(w)
 	for i := range s.Endpoints {
-		d := newDestination(w, rand.New(rand.NewPCG(seed, 1000+uint64(i))))
+		if i == 0 || !s.Shared {
+			w.dests = append(w.dests, newDestination(w, rand.New(rand.NewPCG(seed, 1000+uint64(i)))))
+		}
+		d := w.dests[len(w.dests)-1]
 		w.places = append(w.places, place{dest: d, send: st.sender(w, d, rand.New(rand.NewPCG(seed, 2000+uint64(i))))})
 	}
 	return w
@@ -133,7 +142,7 @@ const patience = 1 << 14
 // run plays the scenario to its end, or until ctx is done.
 func (w *world) run(ctx context.Context) error {
 	w.script()
-	most := maxCrashes * w.s.Endpoints
+	most := maxCrashes * len(w.dests)
 	for n := 1; ; n++ {
 		t, ok := w.agenda.next()
 		if !ok || t.at > w.stopAt || w.metrics.crashes >= most {
@@ -169,17 +178,31 @@ func (w *world) perform(t task) {
 func (w *world) script() {
 	for _, p := range w.places {
 		w.traffic(p)
-		for _, o := range w.s.Outages {
-			w.at(o.At.seconds(), func() { p.dest.startOutage(o) })
-			w.at(o.end(), p.dest.endOutage)
-		}
 		if w.s.Batch > 0 {
 			w.at(w.s.batchAt(), func() {
-				for range int(w.s.Batch * w.s.Capacity) {
+				for range int(w.s.Batch * w.s.Capacity * w.s.share()) {
 					w.publish(p)
 				}
 			})
 		}
+		for _, o := range w.s.Singles {
+			w.at(o.At.seconds(), func() {
+				p.dest.single = o.RetryAfter.seconds()
+				w.publish(p)
+			})
+		}
+	}
+	for i, d := range w.dests {
+		for _, o := range w.s.Outages {
+			w.at(o.At.seconds(), func() { d.startOutage(o) })
+			w.at(o.end(), d.endOutage)
+		}
+		if w.s.Flap.Every > 0 {
+			d.flap(rand.New(rand.NewPCG(w.seed, 3000+uint64(i))))
+		}
+	}
+	if len(w.s.Outages) > 0 {
+		w.at(w.s.Outages[0].At.seconds(), w.metrics.begin)
 	}
 	w.at(w.recovery, w.metrics.recovered)
 	w.everySecond()
@@ -187,7 +210,7 @@ func (w *world) script() {
 
 // traffic makes live events come as a Poisson stream.
 func (w *world) traffic(p place) {
-	perSecond := w.s.Load * w.s.Capacity
+	perSecond := w.s.Load * w.s.Capacity * w.s.share()
 	var next func()
 	next = func() {
 		w.publish(p)
@@ -259,7 +282,7 @@ func (w *world) retire(e *event) {
 // send starts a request; its sender hears of its end.
 func (w *world) send(r *request) {
 	r.started = w.now
-	if w.now+tick < r.to.quietUntil {
+	if w.now+tick < *r.from.asked() {
 		w.metrics.brokenHolds++
 	}
 	r.event.flights++
@@ -281,6 +304,7 @@ func (w *world) end(r *request) {
 // sent before then is a broken promise.
 func (w *world) heard(r *request) {
 	if r.retryAfter > 0 && !r.timedOut {
-		r.to.quietUntil = max(r.to.quietUntil, w.now+r.retryAfter)
+		asked := r.from.asked()
+		*asked = max(*asked, w.now+r.retryAfter)
 	}
 }
