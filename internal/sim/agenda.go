@@ -64,6 +64,15 @@ func (a *agenda) next() (task, bool) {
 	}
 }
 
+// forget takes the requests out that an endpoint was serving.
+func (a *agenda) forget(d *destination) {
+	for i := range a.steady.items[a.steady.head:] {
+		if t := &a.steady.items[a.steady.head+i]; t.r != nil && t.r.to == d {
+			t.r = nil
+		}
+	}
+}
+
 // push and popHeap keep a heap of four children per node: it is flatter than a
 // binary one, and tasks are cheap to compare.
 func (a *agenda) push(t task) {

@@ -103,7 +103,7 @@ func (c *classic) send(e *event) {
 	if e.progress.Failures > 0 {
 		kind = hook.Retry
 	}
-	c.w.send(&request{event: e, from: c, to: c.d, kind: kind})
+	c.w.send(request{event: e, from: c, to: c.d, kind: kind})
 }
 
 func (c *classic) result(r *request) {

@@ -46,7 +46,7 @@ func newDestination(w *world, rng *rand.Rand) *destination {
 	if s.Cliff.Mode != "" {
 		d.servers, d.service = math.MaxInt, s.Latency.seconds()
 		d.edge = newEdge(int(s.Capacity))
-		d.steady = s.LatencyCV == 0 && s.Warmup.Over == 0
+		d.steady = s.steady()
 	}
 	if s.LatencyCV > 0 {
 		v := math.Log(1 + s.LatencyCV*s.LatencyCV)
@@ -185,6 +185,9 @@ func (d *destination) fall() {
 	d.down = true
 	for _, r := range d.serving {
 		d.answer(r, 0)
+	}
+	if d.steady {
+		d.w.agenda.forget(d)
 	}
 	for d.waiting.len() > 0 {
 		d.answer(d.waiting.pop(), 0)

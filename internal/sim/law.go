@@ -151,7 +151,7 @@ func (l *law) pump() {
 			sent := dec // a copy: dec itself need not be on the heap
 			l.tell(&sent)
 		}
-		l.w.send(&request{
+		l.w.send(request{
 			event: l.w.events[dec.Ref.ID-1], from: l, to: l.d,
 			kind: dec.Kind, tag: dec.Tag, owner: l.owner,
 		})

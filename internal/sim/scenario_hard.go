@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // What endpoints do whose latency tells nothing.
 
@@ -46,6 +49,17 @@ type Again struct {
 	Gap      Duration `json:"gap"`               // without an owner
 	For      Duration `json:"for,omitzero"`      // of the second outage; 0: as long as the first
 	Capacity float64  `json:"capacity,omitzero"` // share of the capacity of a cliff from the new owner on; 0: all
+}
+
+// steady reports whether every request takes the same time.
+func (s *Scenario) steady() bool {
+	return s.Cliff.Mode != "" && s.LatencyCV == 0 && s.Warmup.Over == 0
+}
+
+// prompt reports whether every request is answered before its timeout.
+func (s *Scenario) prompt(timeout float64) bool {
+	swallows := slices.ContainsFunc(s.Outages, func(o Outage) bool { return o.BlackHole })
+	return s.steady() && !swallows && (s.Latency+s.Network).seconds() < timeout
 }
 
 // againFor is how long the second outage lasts.

@@ -73,6 +73,8 @@ type world struct {
 	seed     uint64
 	rng      *rand.Rand
 	now      float64
+	readAt   float64 // when clock was last asked for
+	read     time.Time
 	agenda   agenda
 	stopAt   float64
 	recovery float64
@@ -81,6 +83,8 @@ type world struct {
 	metrics  *metrics
 	places   []place
 	dests    []*destination
+	prompt   bool // every request is answered in time: none expires
+	spare    []*request
 	events   []*event // in memory, by id
 	unused   []*event // of them, those that have ended
 	block    []event  // room for the next events
@@ -105,8 +109,14 @@ func (w *world) travel(r *request, then step) {
 	w.agenda.soon.push(w.agenda.stamp(task{at: w.now + w.half, step: then, r: r}))
 }
 
-// clock is the simulated time as the law sees it.
-func (w *world) clock() time.Time { return epoch.Add(seconds(w.now)) }
+// clock is the simulated time as the law sees it. It is asked for several times
+// a moment.
+func (w *world) clock() time.Time {
+	if w.now != w.readAt {
+		w.readAt, w.read = w.now, epoch.Add(seconds(w.now))
+	}
+	return w.read
+}
 
 func (w *world) secondsOf(t time.Time) float64 { return t.Sub(epoch).Seconds() }
 
@@ -116,11 +126,12 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 func newWorld(s *Scenario, st *Strategy, seed uint64) *world {
 	w := &world{
 		s: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 77)), stopAt: s.end(), recovery: s.recovery(),
-		half: s.Network.seconds() / 2, timeout: s.Timeout.seconds(),
+		half: s.Network.seconds() / 2, timeout: s.Timeout.seconds(), readAt: -1,
 	}
 	if w.timeout == 0 {
 		w.timeout = st.Policy.Timeout.Total.Seconds()
 	}
+	w.prompt = s.prompt(w.timeout)
 	w.metrics = newMetrics(w)
 	for i := range s.Endpoints {
 		if i == 0 || !s.Shared {
@@ -163,7 +174,9 @@ func (w *world) perform(t task) {
 	case reach:
 		t.r.to.arrive(t.r)
 	case served:
-		t.r.to.served(t.r)
+		if t.r != nil {
+			t.r.to.served(t.r)
+		}
 	case answered:
 		if !t.r.ended { // else it comes too late
 			w.end(t.r)
@@ -280,7 +293,8 @@ func (w *world) retire(e *event) {
 }
 
 // send starts a request; its sender hears of its end.
-func (w *world) send(r *request) {
+func (w *world) send(as request) {
+	r := w.newRequest(as)
 	r.started = w.now
 	if w.now+tick < *r.from.asked() {
 		w.metrics.brokenHolds++
@@ -288,7 +302,23 @@ func (w *world) send(r *request) {
 	r.event.flights++
 	w.metrics.started()
 	w.travel(r, reach)
-	w.agenda.expires.push(w.agenda.stamp(task{at: w.now + w.timeout, step: expire, r: r}))
+	if !w.prompt {
+		w.agenda.expires.push(w.agenda.stamp(task{at: w.now + w.timeout, step: expire, r: r}))
+	}
+}
+
+// newRequest uses the room of one that has ended, where nothing can still lead to
+// it.
+func (w *world) newRequest(as request) *request {
+	var r *request
+	if last := len(w.spare) - 1; last >= 0 {
+		r = w.spare[last]
+		w.spare = w.spare[:last]
+	} else {
+		r = new(request)
+	}
+	*r = as
+	return r
 }
 
 func (w *world) end(r *request) {
@@ -297,6 +327,9 @@ func (w *world) end(r *request) {
 	w.metrics.ended(r)
 	r.from.result(r)
 	w.retire(r.event)
+	if w.prompt {
+		w.spare = append(w.spare, r)
+	}
 	w.metrics.checkDrained()
 }
 
