@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -196,50 +194,7 @@ func (s *session) printReports(reports []sim.Report, plan *simulationPlan) error
 			}
 		}
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	if !s.quiet {
-		fmt.Fprintln(w, "SCENARIO\tSTRATEGY\tRE-CRASHED\tPEAK\tMAX\tDRAIN\tMAX\tWASTE\tDEAD\tLIVE P99\tDETECT\t429\tABOUT")
-	}
-	for i := range reports {
-		fmt.Fprintln(w, strings.Join(reportRow(&reports[i]), "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	if s.quiet {
-		return nil
-	}
-	return s.printf("%s", tableKey)
-}
-
-// tableKey explains the table.
-const tableKey = `
-re-crashed: runs with a crash after the recovery; peak: most arrivals of a second over the capacity; drain: time over
-the optimum; waste: failed attempts per event; dead: share given up; live p99: extra delay of new events; detect:
-recovery to the first success; 429: per event. Medians over the runs, or the worst of them (max).
-`
-
-func reportRow(r *sim.Report) []string {
-	u := &r.Summary
-	crashed := 0
-	for i := range r.Results {
-		if r.Results[i].Crashes > 0 {
-			crashed++
-		}
-	}
-	return []string{
-		r.Scenario.Name, r.Strategy, fmt.Sprintf("%d/%d", crashed, u.Runs),
-		u.Peak.Text(2), u.PeakMax.Text(2), u.Drain.Text(2), u.DrainMax.Text(2), u.Waste.Text(4),
-		u.Dead.Text(3), unit(u.LiveP99, "s"), unit(u.Detect, "s"), u.Throttled.Text(4), r.About,
-	}
-}
-
-// unit adds the unit to a number that is there.
-func unit(m sim.Measure, name string) string {
-	if !m.Known() {
-		return m.Text(0)
-	}
-	return m.Text(1) + name
+	return s.printTables(reports)
 }
 
 func (s *session) checkGoals(reports []sim.Report) error {

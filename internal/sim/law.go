@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -41,6 +42,8 @@ type law struct {
 	wake   float64 // time of the latest wake-up asked for
 	pumped func()  // pump, made once: it is put on the agenda very often
 
+	quietUntil float64 // the endpoint has asked for no request before
+
 	owner int  // grows with every fail-over
 	gone  bool // no owner: a fail-over is going on
 }
@@ -63,16 +66,21 @@ func newLaw(p *policy.Policy, w *world, d *destination, rng *rand.Rand) sender {
 
 // healthy is the checkpoint of a lane that has seen its endpoint work.
 func healthy(s *Scenario, d *destination, cfg lane.Config) lane.Checkpoint {
-	peak := max(1, s.Load*float64(d.servers))
+	servers, median := float64(d.servers), d.service*0.82 // of a lognormal, below its mean
+	if s.Cliff.Mode != "" {
+		servers, median = s.Capacity*d.service, d.service*math.Exp(d.mu)
+	}
+	peak := max(1, s.Load*servers*s.share())
 	return lane.Checkpoint{
 		Limit:       max(float64(cfg.Initial), 1.5*peak),
 		HealthyPeak: peak,
-		// The median of a lognormal lies below its mean.
-		BaseLatency: seconds(d.service*0.82 + s.Network.seconds()),
+		BaseLatency: seconds(median + s.Network.seconds()),
 		BaseWeight:  8,
 		SRTT:        seconds(d.service),
 	}
 }
+
+func (l *law) asked() *float64 { return &l.quietUntil }
 
 func (l *law) stored() *shelf { return &l.disk }
 
@@ -143,7 +151,7 @@ func (l *law) pump() {
 			sent := dec // a copy: dec itself need not be on the heap
 			l.tell(&sent)
 		}
-		l.w.send(&request{
+		l.w.send(request{
 			event: l.w.events[dec.Ref.ID-1], from: l, to: l.d,
 			kind: dec.Kind, tag: dec.Tag, owner: l.owner,
 		})
