@@ -80,12 +80,16 @@ func (c *ceiling) failed(now time.Time, under float64, first bool, d *loads) {
 
 func same(a, b float64) bool { return math.Abs(a-b) <= max(1, alike*max(a, b)) }
 
+// steady reports whether the load before the failures was carried a moment ago.
+func (c *ceiling) steady(now time.Time, d *loads) bool {
+	return c.suspect < 1.05*d.carried.perSecond(now)+1
+}
+
 // blame asks what the load has to do with it that a lane opens, and reports
 // whether it explains it. recovering: the lane had just closed.
 func (c *ceiling) blame(now time.Time, recovering bool, d *loads) bool {
-	carried := d.carried.perSecond(now)
 	testing := c.load > c.learnt && c.suspect >= (1-alike)*c.learnt
-	rising := c.suspect >= 1.05*carried+1 && (recovering || c.suspect >= max(10, d.usual+2*math.Sqrt(d.usual)))
+	rising := !c.steady(now, d) && (recovering || c.suspect >= max(10, d.usual+2*math.Sqrt(d.usual)))
 	if c.suspect < 2 || !rising && !testing {
 		return false // it was carried a moment ago
 	}

@@ -135,12 +135,14 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) {
 	r := &f.recovery
 	f.before.ceiling, f.before.reopened = f.ceiling, r.reopened
-	explained := reason == OpenedByStreak && r.oks >= seenLeast && f.ceiling.blame(now, recovering || r.rate > 0, &f.load)
+	recovering = recovering || r.rate > 0
+	seen := r.oks >= seenLeast
+	explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, recovering, &f.load)
 	switch {
 	case explained:
 		r.reopened = 0
-	case recovering || r.rate > 0:
-		r.reopened++
+	case recovering && !(seen && f.ceiling.steady(now, &f.load)):
+		r.reopened = min(r.reopened+1, reopenedMost)
 	}
 	r.rate = 0
 }

@@ -19,6 +19,8 @@ const (
 	// recoverySpare is what a rate should leave beside the live load; with less
 	// the backlog would never end.
 	recoverySpare = 1.25
+	// reopenedMost is how many times the start of a recovery is halved at most.
+	reopenedMost = 3
 	// rateOff: a rate this high is none.
 	rateOff = 1e5
 )
@@ -44,7 +46,7 @@ func (r *recovery) begin(now time.Time, held time.Duration, usual, half float64)
 	if usual == 0 {
 		r.want = math.Inf(1) // nobody knows what is needed
 	}
-	r.rate = max(recoveryFloor, max(usual, recoveryLeast, half)/math.Exp2(float64(min(r.reopened, 16))))
+	r.rate = max(recoveryFloor, max(usual, recoveryLeast, half)/math.Exp2(float64(r.reopened)))
 }
 
 // need is the rate that drains what was held in aim, beside the live load.

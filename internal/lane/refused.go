@@ -23,6 +23,7 @@ const (
 	// refusedStray is the share of throttled answers that may have nothing to do
 	// with the rate, and refusedSigma how far chance may go beyond.
 	refusedStray = 0.01
+	refusedFlaky = 0.025 // that share of failures
 	refusedSigma = 3.0
 	// refusedVain is how many cuts in a row that do not help show that it is not
 	// the rate, and refusedVoid for how long that is believed.
@@ -49,7 +50,8 @@ type refused struct {
 	vain               int       // cuts in a row that did not help
 	firm               float64   // the rate when it last was no chance
 	voidAt             time.Time // it was taken back
-	weakAt             time.Time // failures between successes
+	failures           bool      // it refuses by failing
+	cutShare           float64   // of refusals before the latest cut for failures
 }
 
 // rate is what may be sent at now, 0: anything. It is 5 % more after so many
@@ -84,11 +86,19 @@ func (r *refused) succeed(now time.Time) {
 	}
 }
 
-// often reports whether throttles are too many to be chance.
-func (r *refused) often(now time.Time, load float64) bool {
-	stray := refusedStray * r.answers
-	return r.wave >= max(refusedWave, refusedWaveShare*load) ||
-		now.Sub(r.voidAt) > refusedVoid && r.throttled >= max(refusedMin, stray+refusedSigma*math.Sqrt(stray))
+// share is that of refusals among the latest answers.
+func (r *refused) share() float64 { return r.throttled / max(1, r.answers) }
+
+// firmly reports whether throttles are too many to be chance.
+func (r *refused) firmly(now time.Time, load float64) bool {
+	return r.wave >= max(refusedWave, refusedWaveShare*load) || r.often(now, refusedStray)
+}
+
+// often reports whether more of the latest answers are refusals than a share of
+// them makes by chance.
+func (r *refused) often(now time.Time, share float64) bool {
+	stray := share * r.answers
+	return now.Sub(r.voidAt) > refusedVoid && r.throttled >= max(refusedMin, stray+refusedSigma*math.Sqrt(stray))
 }
 
 // refuse learns from a refusal under a load whose hold ends at until: the rate
@@ -122,13 +132,18 @@ func (r *refused) cut(now time.Time, rate float64, firm bool, d *loads) {
 	if r.slowStart {
 		fits = refusedCut * rate
 	}
-	if r.vain++; firm || passed >= 10*r.asked.Seconds() {
+	if r.vain++; r.failures && r.answers < refusedOver/2 && r.share() >= r.cutShare/2 {
+		r.vain = refusedVain // as many as before: it is not the rate
+	} else if firm || passed >= 10*r.asked.Seconds() {
 		r.vain = 0
 	}
 	r.learnt = max(fits, rate/2, 0.9*d.carried.perSecond(now))
-	if firm || r.slowStart {
+	switch {
+	case r.failures: // an endpoint may also lose some requests whatever the rate
+		r.learnt = max(r.learnt, min(rate, d.usual))
+	case firm || r.slowStart:
 		r.firm = r.learnt
-	} else { // as long as it may be chance
+	default: // as long as it may be chance
 		r.learnt = max(r.learnt, d.usual, 0.8*r.firm)
 	}
 	r.slowStart = false
@@ -151,34 +166,38 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 		r.wave = 0
 	}
 	r.wave++
+	r.failures = false
 	r.answered(1)
 	before := r.learnt
 	l.holdUntil(now, now.Add(wait))
 	if !sameWave || before == 0 {
-		r.refuse(now, load, r.often(now, load), asked, l.hold, &l.flow.load)
+		r.refuse(now, load, r.firmly(now, load), asked, l.hold, &l.flow.load)
 	}
 	l.flow.tokens = bucket{at: l.hold}
 }
 
-// ease answers failures between successes while a rate is in the way: that is
-// cut, and not the limit. It reports whether it was.
+// ease answers failures between successes while a rate is in the way: they are
+// refusals without words, so that is cut, and not the limit. It reports whether
+// the rate answers for them.
 func (l *Lane) ease(now time.Time, load float64) bool {
-	f := &l.flow
-	if !f.inTheWay(now) || l.streak >= halveAt { // or there is nothing between
+	f, r := &l.flow, &l.flow.refused
+	if !f.inTheWay(now) || l.streak >= halveAt || now.Sub(r.voidAt) <= refusedVoid { // or there is nothing between
 		return false
 	}
-	r := &f.refused
-	twice := now.Sub(r.weakAt) <= 5*time.Second
-	r.weakAt = now
-	l.latest.reset()
-	switch {
-	case !twice:
-	case r.rate(now) == 0:
+	r.answered(1)
+	if !r.often(now, refusedFlaky) || now.Sub(r.at) < time.Second {
+		return true
+	}
+	r.failures = true
+	if r.rate(now) == 0 {
 		r.learnt = max(recoveryFloor, f.load.started.perSecond(now)-f.load.failed.perSecond(now))
-		r.at, r.asked, r.slowStart = now, retryLeast, false
-	default:
+		r.at, r.asked, r.slowStart, r.vain = now, retryLeast, false, 0
+	} else {
 		r.refuse(now, load, true, retryLeast, now, &f.load)
 	}
+	r.cutShare = r.share()
+	r.throttled, r.answers = 0, 0 // these are answered for
+	l.latest.reset()
 	return true
 }
 

@@ -115,7 +115,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		c.Opened, c.Save, c.Refill = true, true, true
 		return c
 	}
-	if isDown(o.Class) && l.latest.sum >= halveAt && !l.ease(now, tag.Load) {
+	if isDown(o.Class) && !l.ease(now, tag.Load) && l.latest.sum >= halveAt {
 		l.halve(now)
 	}
 	return c

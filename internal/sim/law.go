@@ -42,6 +42,9 @@ type law struct {
 	wake   float64 // time of the latest wake-up asked for
 	pumped func()  // pump, made once: it is put on the agenda very often
 
+	host *lane.Host // of all lanes; nil: each has its own
+	seat lane.Seat
+
 	quietUntil float64 // the endpoint has asked for no request before
 
 	owner int  // grows with every fail-over
@@ -57,6 +60,9 @@ func newLaw(p *policy.Policy, w *world, d *destination, rng *rand.Rand) sender {
 		l.lane = lane.New(cfg, w.clock())
 	} else {
 		l.lane = lane.Restore(cfg, healthy(w.s, d, cfg), w.clock(), 0.5, false)
+	}
+	if w.s.Shared {
+		l.host = w.hostOf(l)
 	}
 	if every := w.s.Failover.Every.seconds(); every > 0 {
 		w.after(every, l.failover)
@@ -143,6 +149,10 @@ func (l *law) pump() {
 	l.load()
 	now := l.w.clock()
 	for {
+		if ok, at := l.hostAllows(now); !ok {
+			l.wakeAt(at)
+			return
+		}
 		dec := l.lane.Next(now, slots)
 		if !dec.Send {
 			break
@@ -153,7 +163,7 @@ func (l *law) pump() {
 		}
 		l.w.send(request{
 			event: l.w.events[dec.Ref.ID-1], from: l, to: l.d,
-			kind: dec.Kind, tag: dec.Tag, owner: l.owner,
+			kind: dec.Kind, tag: dec.Tag, owner: l.owner, hostLoad: l.hostStarted(now),
 		})
 	}
 	l.sleep(now)
@@ -162,10 +172,12 @@ func (l *law) pump() {
 // sleep asks for the lane's next wake-up. An earlier one that is superseded
 // does no harm.
 func (l *law) sleep(now time.Time) {
-	wake := l.lane.Wake(now)
-	if wake.IsZero() {
-		return
+	if wake := l.lane.Wake(now); !wake.IsZero() {
+		l.wakeAt(wake)
 	}
+}
+
+func (l *law) wakeAt(wake time.Time) {
 	at := max(l.w.secondsOf(wake), l.w.now+tick)
 	if l.wake > l.w.now && l.wake <= at {
 		return
@@ -185,6 +197,7 @@ func (l *law) result(r *request) {
 	change := l.lane.Result(now, l.rng.Float64(), r.tag, lane.Outcome{
 		Class: v.Class, RTT: seconds(l.w.now - r.started), Hold: v.Hold, RetryAfter: v.RetryAfter,
 	})
+	l.hostHeard(now, r, v.Class, change)
 	switch {
 	case v.Unchanged:
 		l.lane.Return(ref(e))

@@ -46,9 +46,10 @@ type request struct {
 	place      int // among the requests that the endpoint serves
 	epoch      int // of the endpoint when it began to serve
 
-	kind  hook.AttemptKind
-	tag   lane.Tag
-	owner int // of the lane when it started
+	kind     hook.AttemptKind
+	tag      lane.Tag
+	owner    int     // of the lane when it started
+	hostLoad float64 // on a shared host, itself included
 }
 
 // sender decides when to send what to one endpoint.
@@ -90,6 +91,9 @@ type world struct {
 	block    []event  // room for the next events
 	serial   int
 	observe  func(Moment)
+
+	host  *lane.Host // of endpoints that share one
+	seats map[*lane.Seat]*law
 }
 
 // place is one endpoint and whoever sends to it.
