@@ -263,7 +263,8 @@ func (c *change) apply(b Behaviour) (Behaviour, error) {
 			return b, &FieldError{name, err}
 		}
 	}
-	return b, b.check()
+	err := b.check()
+	return b, err
 }
 
 // begin puts a changed behaviour into effect. Its timed parts begin when the

@@ -165,7 +165,7 @@ func (d *destination) judge(now time.Time, u float64) answer {
 		return d.throttle()
 	case u < b.Stray429:
 		return d.throttle()
-	case b.RefuseOver > 0 && float64(d.served.count(now))+1 > b.RefuseOver:
+	case b.RefuseOver > 0 && d.full(now):
 		return answer{status: http.StatusServiceUnavailable, cause: causeRefused}
 	case b.ThrottleOver > 0 && !d.admitted.take(now, b.ThrottleOver, b.burst()):
 		return d.throttle()
@@ -174,6 +174,12 @@ func (d *destination) judge(now time.Time, u float64) answer {
 		d.served.add(now)
 	}
 	return answer{status: http.StatusOK, slowBody: b.SlowBody}
+}
+
+// full reports whether one more within this second is too many to serve.
+func (d *destination) full(now time.Time) bool {
+	withThis := d.served.count(now) + 1
+	return float64(withThis) > d.behaviour.RefuseOver
 }
 
 func (d *destination) scripted(status int) answer {
