@@ -135,6 +135,9 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) {
 	r := &f.recovery
 	f.before.ceiling, f.before.reopened = f.ceiling, r.reopened
+	if r.rate > 0 && !recovering { // an outage of its own, with a backlog left of the one before
+		r.left = r.held
+	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
 	explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, recovering, &f.load)

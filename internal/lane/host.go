@@ -165,8 +165,8 @@ func (h *Host) Ask(now time.Time, s *Seat) (bool, time.Time) {
 		h.waiting = append(h.waiting, s)
 	}
 	h.flow.short(now)
-	h.turnAt = later(h.turnAt, at)
 	if at.After(now) {
+		h.turnAt = at
 		place := max(0, slices.Index(h.waiting, s))
 		return false, at.Add(seconds(float64(min(place, 1000)) / h.flow.rate(now)))
 	}
@@ -186,6 +186,9 @@ func (h *Host) skipAbsent(now time.Time) {
 // on the host with it.
 func (h *Host) Started(now time.Time, s *Seat) float64 {
 	h.leaveTurn(s)
+	if len(h.waiting) == 0 {
+		h.flow.emptied(now)
+	}
 	h.turnAt = now
 	h.flow.take(now)
 	return h.flow.load.start(now)

@@ -31,6 +31,7 @@ type recovery struct {
 	want  float64       // what should do until ...
 	until time.Time     // ... then
 	held  time.Duration // how long the backlog was held
+	left  time.Duration // of that what an outage before has left, at most
 	oks   int           // successes since the close
 	// reopened counts openings since the outage began that nothing explains;
 	// each halves the next start.
@@ -40,8 +41,9 @@ type recovery struct {
 // begin starts a recovery of a lane whose deliveries were held for so long. half
 // is that of a known ceiling, 0: there is none.
 func (r *recovery) begin(now time.Time, held time.Duration, usual, half float64) {
+	held += r.left
 	aim := max(recoveryAim, held/10)
-	r.held, r.oks = held, 0
+	r.held, r.left, r.oks = held, 0, 0
 	r.want, r.until = max(2*recoveryLeast, need(usual, held, aim)), now.Add(aim+aim/2)
 	if usual == 0 {
 		r.want = math.Inf(1) // nobody knows what is needed
@@ -65,6 +67,6 @@ func (r *recovery) grow(now time.Time, passed time.Duration, offered float64) {
 }
 
 // end ends the recovery: the endpoint has.
-func (r *recovery) end() { r.rate, r.reopened = 0, 0 }
+func (r *recovery) end() { r.rate, r.reopened, r.left = 0, 0, 0 }
 
 func doubling(passed, per time.Duration) float64 { return math.Exp2(passed.Seconds() / per.Seconds()) }
