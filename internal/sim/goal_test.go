@@ -55,7 +55,7 @@ func TestBadGoals(t *testing.T) {
 		"":               `"" must be a comparison`,
 		"drain":          `"drain" must be a comparison`,
 		"drain=1":        `"drain=1" must be a comparison`,
-		"drian<=1":       `"drian" is not known; known: broken_holds, dead,`,
+		"drian<=1":       `"drian" is not known; known: broken_holds, crashes_between_max, dead,`,
 		"drain<=fast":    `"fast" must be a number or a duration`,
 		"drain<=nan":     `"nan" must be a number`,
 		"drain<=1,":      `"" must be a comparison`,
