@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ type simulateFlags struct {
 	workers  int
 
 	png, svg, csv string
+	until         time.Duration
 	assert        string
 	list          bool
 }
@@ -68,6 +70,7 @@ func (f *simulateFlags) define(cmd *cobra.Command) {
 	flags.StringVar(&f.png, "png", "", "file for a picture of the first run")
 	flags.StringVar(&f.svg, "svg", "", "file for the same picture as SVG")
 	flags.StringVar(&f.csv, "csv", "", "file for the first run, a line per second")
+	flags.DurationVar(&f.until, "until", 0, "show only so much of the first run in charts and files")
 	flags.StringVar(&f.assert, "assert", "", "conditions such as 'recrashes==0,drain<=1.2,peak<=1.5', or goals for the scenario's own; exit code 8 when one is missed")
 	flags.BoolVar(&f.list, "list", false, "list the built-in scenarios and strategies")
 }
@@ -83,6 +86,9 @@ func (s *session) simulate(cmd *cobra.Command, f *simulateFlags) error {
 	}
 	for i := range reports {
 		reports[i].Missed = reports[i].Summary.Missed(plan.goalsOf(&reports[i].Scenario))
+		if f.until > 0 {
+			reports[i].Cut(f.until)
+		}
 	}
 	if err := f.writeFiles(reports); err != nil {
 		return err
@@ -92,6 +98,9 @@ func (s *session) simulate(cmd *cobra.Command, f *simulateFlags) error {
 	}
 	return s.checkGoals(reports)
 }
+
+// minShown is how much of a run a chart needs.
+const minShown = 10 * time.Second
 
 // simulationPlan is what a command line asks for.
 type simulationPlan struct {
@@ -124,6 +133,8 @@ func (s *session) plan(cmd *cobra.Command, f *simulateFlags) (*simulationPlan, e
 		return nil, usagef("--seeds: must be between 1 and 100000")
 	case f.workers < 1:
 		return nil, usagef("--workers: must be at least 1")
+	case cmd.Flags().Changed("until") && f.until < minShown:
+		return nil, usagef("--until: must be at least %s", minShown)
 	case len(p.scenarios) > 1 && f.png+f.svg+f.csv != "":
 		return nil, usagef("--png, --svg and --csv need a single scenario")
 	}

@@ -21,9 +21,11 @@ func (w *world) restart() {
 		p.send.restart(w.s.Again.Gap.seconds())
 	}
 	if w.s.Again.Capacity > 0 {
-		for _, d := range w.dests {
-			d.edge.resize(int(w.s.capacityAgain()))
-		}
+		w.after(w.s.Again.After.seconds()/2, func() {
+			for _, d := range w.dests {
+				d.edge.resize(int(w.s.capacityAgain()))
+			}
+		})
 	}
 	w.after(w.s.Again.After.seconds(), w.secondOutage)
 }

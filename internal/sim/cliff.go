@@ -21,7 +21,8 @@ func newEdge(most int) *edge {
 
 // bears counts a request, unless it is too much.
 func (e *edge) bears(now float64) bool {
-	if e.times[e.next]+1 > now {
+	const rounding = 1e-9 // of times in floating point
+	if e.times[e.next]+1 > now+rounding {
 		return false
 	}
 	e.times[e.next] = now

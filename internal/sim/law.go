@@ -39,6 +39,7 @@ type law struct {
 	p      *policy.Policy
 	lane   *lane.Lane
 	disk   shelf
+	window int
 	wake   float64 // time of the latest wake-up asked for
 	pumped func()  // pump, made once: it is put on the agenda very often
 
@@ -53,7 +54,7 @@ type law struct {
 
 // newLaw makes the lane of an endpoint under a policy.
 func newLaw(p *policy.Policy, w *world, d *destination, rng *rand.Rand) sender {
-	l := &law{w: w, d: d, rng: rng, p: p}
+	l := &law{w: w, d: d, rng: rng, p: p, window: window}
 	l.pumped = l.pump
 	cfg := p.Lane()
 	if w.s.New {
@@ -103,12 +104,12 @@ func (l *law) shelves() bool {
 	if !l.gone && l.lane.State() == lane.Closed {
 		return l.lane.Queued() >= roomForNew
 	}
-	return l.disk.len() > 0 || l.lane.Queued() >= window
+	return l.disk.len() > 0 || l.lane.Queued() >= l.window
 }
 
 // load reads ahead when the window runs low.
 func (l *law) load() {
-	for l.disk.len() > 0 && l.lane.Queued() < window/2 {
+	for l.disk.len() > 0 && l.lane.Queued() < l.window/2 {
 		created, poison := l.disk.pop()
 		e := l.w.newEvent(l, created, poison)
 		e.held = true

@@ -11,7 +11,7 @@ type Recovery struct {
 	BrokenHolds  int     `json:"broken_holds"`
 	Backlog      int     `json:"backlog"`
 	// Found is how long after the second recovery more than the old capacity was
-	// used, where it has grown.
+	// used; infinite: it was not, or there is no more.
 	Found Measure `json:"found_seconds"`
 }
 
@@ -19,8 +19,7 @@ type Recovery struct {
 func (m *metrics) seen(d *span) *Recovery {
 	never := Measure(math.Inf(1))
 	r := &Recovery{
-		Crashes: Measure(d.crashes), Drain: never, DrainSeconds: never,
-		Waste: Measure(math.NaN()), Found: Measure(math.NaN()),
+		Crashes: Measure(d.crashes), Drain: never, DrainSeconds: never, Found: never,
 		BrokenHolds: m.brokenHolds - d.holds, Backlog: d.backlog,
 	}
 	spare := m.w.s.spare()

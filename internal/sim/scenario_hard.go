@@ -48,7 +48,7 @@ type Again struct {
 	After    Duration `json:"after"`             // ordinary traffic; 0: there is no second outage
 	Gap      Duration `json:"gap"`               // without an owner
 	For      Duration `json:"for,omitzero"`      // of the second outage; 0: as long as the first
-	Capacity float64  `json:"capacity,omitzero"` // share of the capacity of a cliff from the new owner on; 0: all
+	Capacity float64  `json:"capacity,omitzero"` // share of the capacity of a cliff that is left, or there is, half-way to the second outage; 0: all
 }
 
 // steady reports whether every request takes the same time.

@@ -92,7 +92,7 @@ func hard() []Scenario {
 	return []Scenario{
 		atEdge("refuse-c20", hardGoals+wasteGoal, refuses(20)),
 		atEdge("refuse-c100", hardGoals+wasteGoal, refuses(100)),
-		atEdge("halved", hardGoals+",first_crashes_max<=2,second_crashes_max<=2", func(s *Scenario) {
+		atEdge("halved", hardGoals+",first_crashes_max<=2,second_crashes_max<=2,recrashes_max<=4", func(s *Scenario) {
 			s.Load, s.Again.Capacity = 0.2, 0.5
 		}),
 		atEdge("doubled", hardGoals+",first_crashes_max<=2,found_max<=1h", func(s *Scenario) {
