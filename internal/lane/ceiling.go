@@ -9,7 +9,7 @@ import (
 // knowledge, twice at different loads is neither.
 const (
 	// ceilingShare is what is used of a load that broke the endpoint.
-	ceilingShare = 0.96
+	ceilingShare = 0.97
 	alike        = 0.1 // two loads this close are the same
 	// affordable is how long a drain may take at most for a suspicion's sake.
 	affordable = 4 * time.Minute
@@ -90,8 +90,8 @@ func (c *ceiling) steady(now time.Time, d *loads) bool {
 func (c *ceiling) blame(now time.Time, recovering bool, d *loads) bool {
 	testing := c.load > c.learnt && c.suspect >= (1-alike)*c.learnt
 	rising := !c.steady(now, d) && (recovering || c.suspect >= max(10, d.usual+2*math.Sqrt(d.usual)))
-	if c.suspect < 2 || !rising && !testing {
-		return false // it was carried a moment ago
+	if c.suspect < 2 || !rising && !testing || !testing && d.bears(now, c.suspect) {
+		return false // it has just carried this, or more
 	}
 	if now.Sub(c.markAt) > markFor {
 		c.mark = 0
@@ -124,5 +124,5 @@ func (c *ceiling) set(now time.Time, wait time.Duration, d *loads) {
 		wait = smallFor
 	}
 	c.load, c.learnt, c.at, c.wait, c.inWay = c.suspect, c.suspect, now, wait, 0
-	d.proven = min(d.proven, c.suspect)
+	d.proven, d.lately = min(d.proven, c.suspect), min(d.lately, c.suspect)
 }

@@ -131,23 +131,26 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 }
 
 // opened asks what the load has to do with it that the lane opens, and ends a
-// recovery that failed.
-func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) {
+// recovery that failed. It reports whether the endpoint had carried that load for
+// a while: then this is an outage of its own.
+func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	r := &f.recovery
 	f.before.ceiling, f.before.reopened = f.ceiling, r.reopened
-	if r.rate > 0 && !recovering { // an outage of its own, with a backlog left of the one before
+	if !recovering && f.load.emptyAt.Before(r.began) { // there is a backlog left of the outage before
 		r.left = r.held
 	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
+	steady := seen && f.ceiling.steady(now, &f.load)
 	explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, recovering, &f.load)
 	switch {
 	case explained:
 		r.reopened = 0
-	case recovering && !(seen && f.ceiling.steady(now, &f.load)):
+	case recovering && !steady:
 		r.reopened = min(r.reopened+1, reopenedMost)
 	}
 	r.rate = 0
+	return steady
 }
 
 // pardon takes back what the latest opening has taught.

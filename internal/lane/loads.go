@@ -11,6 +11,10 @@ const (
 	usualFades = 5 * time.Minute
 	// provenFades is that time of the highest load that was carried.
 	provenFades = 3 * 24 * time.Hour
+	// latelyFades is that time of what it certainly still bears.
+	latelyFades = 10 * time.Minute
+	// bearsShare is how much more it must have been.
+	bearsShare = 1.1
 )
 
 // loads is what a lane knows of the load on its endpoint. All are requests per
@@ -24,6 +28,7 @@ type loads struct {
 	carried mean    // successes
 	usual   float64 // highest mean of live events that were carried, of late
 	proven  float64 // highest mean of successes, of days
+	lately  float64 // that of minutes
 
 	second  int64     // up to which both are right
 	emptyAt time.Time // when nothing was left to send
@@ -59,10 +64,21 @@ func (d *loads) succeed(now time.Time, free bool) {
 	if free {
 		// A burst that took its time to be sent was not carried as it came.
 		live := min(d.offered.perSecond(now), d.carried.perSecond(now))
-		d.usual = max(live, d.usual*math.Exp(-min(passed, meanMost)/usualFades.Seconds()))
+		d.usual = max(live, fade(d.usual, min(passed, meanMost), usualFades))
 	}
-	d.proven = max(d.carried.perSecond(now), d.proven*math.Exp(-passed/provenFades.Seconds()))
+	d.proven = max(d.carried.perSecond(now), fade(d.proven, passed, provenFades))
+	d.lately = max(d.carried.perSecond(now), fade(d.lately, passed, latelyFades))
 	d.second = second
+}
+
+// bears reports whether the endpoint has carried more than a load within the last
+// minutes.
+func (d *loads) bears(now time.Time, load float64) bool {
+	return fade(d.lately, float64(now.Unix()-d.second), latelyFades) > bearsShare*load
+}
+
+func fade(rate, passed float64, in time.Duration) float64 {
+	return rate * math.Exp(-passed/in.Seconds())
 }
 
 // drained reports whether everything was sent within the last second.

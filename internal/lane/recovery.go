@@ -28,6 +28,7 @@ const (
 // recovery is the rate after a close.
 type recovery struct {
 	rate  float64       // requests per second, 0: there is none
+	began time.Time     // the latest one
 	want  float64       // what should do until ...
 	until time.Time     // ... then
 	held  time.Duration // how long the backlog was held
@@ -43,7 +44,7 @@ type recovery struct {
 func (r *recovery) begin(now time.Time, held time.Duration, usual, half float64) {
 	held += r.left
 	aim := max(recoveryAim, held/10)
-	r.held, r.left, r.oks = held, 0, 0
+	r.began, r.held, r.left, r.oks = now, held, 0, 0
 	r.want, r.until = max(2*recoveryLeast, need(usual, held, aim)), now.Add(aim+aim/2)
 	if usual == 0 {
 		r.want = math.Inf(1) // nobody knows what is needed

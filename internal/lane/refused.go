@@ -23,8 +23,10 @@ const (
 	// refusedStray is the share of throttled answers that may have nothing to do
 	// with the rate, and refusedSigma how far chance may go beyond.
 	refusedStray = 0.01
-	refusedFlaky = 0.025 // that share of failures
-	refusedSigma = 3.0
+	refusedSigma = 5.0
+	// The same of failures, which fewer endpoints have without a reason.
+	refusedFlaky      = 0.025
+	refusedFlakySigma = 3.0
 	// refusedVain is how many cuts in a row that do not help show that it is not
 	// the rate, and refusedVoid for how long that is believed.
 	refusedVain = 5
@@ -91,14 +93,14 @@ func (r *refused) share() float64 { return r.throttled / max(1, r.answers) }
 
 // firmly reports whether throttles are too many to be chance.
 func (r *refused) firmly(now time.Time, load float64) bool {
-	return r.wave >= max(refusedWave, refusedWaveShare*load) || r.often(now, refusedStray)
+	return r.wave >= max(refusedWave, refusedWaveShare*load) || r.often(now, refusedStray, refusedSigma)
 }
 
 // often reports whether more of the latest answers are refusals than a share of
 // them makes by chance.
-func (r *refused) often(now time.Time, share float64) bool {
+func (r *refused) often(now time.Time, share, sigma float64) bool {
 	stray := share * r.answers
-	return now.Sub(r.voidAt) > refusedVoid && r.throttled >= max(refusedMin, stray+refusedSigma*math.Sqrt(stray))
+	return now.Sub(r.voidAt) > refusedVoid && r.throttled >= max(refusedMin, stray+sigma*math.Sqrt(stray))
 }
 
 // refuse learns from a refusal under a load whose hold ends at until: the rate
@@ -185,7 +187,7 @@ func (l *Lane) ease(now time.Time, load float64) bool {
 		return false
 	}
 	r.answered(1)
-	if !r.often(now, refusedFlaky) || now.Sub(r.at) < time.Second {
+	if !r.often(now, refusedFlaky, refusedFlakySigma) || now.Sub(r.at) < time.Second {
 		return true
 	}
 	r.failures = true

@@ -143,9 +143,12 @@ func (l *Lane) trips() OpenReason {
 }
 
 func (l *Lane) open(now time.Time, u float64, reason OpenReason) {
-	l.flow.opened(now, reason, !l.closedAt.IsZero() && now.Sub(l.closedAt) <= reopenWithin)
-	if l.openedAt.IsZero() || now.Sub(l.closedAt) > reopenWithin {
+	again := !l.closedAt.IsZero() && now.Sub(l.closedAt) <= reopenWithin
+	steady := l.flow.opened(now, reason, again)
+	if !again || steady {
 		l.openedAt = now
+	}
+	if !again {
 		l.wasBlock = time.Time{}
 	}
 	if l.blocked.IsZero() && !l.wasBlock.IsZero() {
