@@ -24,7 +24,10 @@ const (
 	sureMost      = 7 * 24 * time.Hour
 	smallFor      = 10 * time.Minute // of a ceiling that does not carry the usual load
 	markFor       = 7 * 24 * time.Hour
-	seenLeast     = 10 // successes since a close; with fewer nothing was seen
+	// peaks is how many times the root of the usual load a load outside a recovery
+	// must be above it: less is what live traffic does by itself.
+	peaks     = 2
+	seenLeast = 10 // successes since a close; with fewer nothing was seen
 )
 
 // ceiling is the load that broke the endpoint, as far as is known.
@@ -89,7 +92,7 @@ func (c *ceiling) steady(now time.Time, d *loads) bool {
 // whether it explains it. recovering: the lane had just closed.
 func (c *ceiling) blame(now time.Time, recovering bool, d *loads) bool {
 	testing := c.load > c.learnt && c.suspect >= (1-alike)*c.learnt
-	rising := !c.steady(now, d) && (recovering || c.suspect >= max(10, d.usual+2*math.Sqrt(d.usual)))
+	rising := !c.steady(now, d) && (recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
 	if c.suspect < 2 || !rising && !testing || !testing && d.bears(now, c.suspect) {
 		return false // it has just carried this, or more
 	}
