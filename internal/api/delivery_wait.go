@@ -33,7 +33,8 @@ func waitAt(d store.Destination, limit float64, now time.Time) string {
 		return waitOpen
 	case d.Lane != nil && d.Lane.HoldUntil.After(now):
 		return waitHold
-	case pacingOf(d.Lane, limit, now).Rate > 0:
+	}
+	if by, _ := pacingOf(d, limit, now); by != nil {
 		return waitPace
 	}
 	return ""

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // learntView is what a lane knows about its endpoint. All of it fades, is saved
@@ -41,8 +41,9 @@ type recoveryView struct {
 	Held string  `json:"held" doc:"How long what is sent now was held. It decides how fast the backlog is drained."`
 }
 
-// showLearnt shows what a checkpoint knows at now.
-func showLearnt(cp *lane.Checkpoint, now time.Time) learntView {
+// showLearnt shows what a lane that was saved knows at now.
+func showLearnt(d store.Destination, now time.Time) learntView {
+	cp := d.Lane
 	v := learntView{Usual: rate(cp.Usual), Proven: rate(cp.Proven), HostRate: rate(cp.Host)}
 	if r := rate(cp.Ceiling); r != nil {
 		v.Ceiling = &ceilingView{
@@ -64,17 +65,14 @@ func showLearnt(cp *lane.Checkpoint, now time.Time) learntView {
 	return v
 }
 
-// pacingOf returns what keeps the requests of a lane apart at now, nothing for a
-// rate beyond all numbers. limit is the policy's own, 0: none.
-func pacingOf(cp *lane.Checkpoint, limit float64, now time.Time) lane.Pacing {
-	if cp == nil {
-		cp = &lane.Checkpoint{}
+// pacingOf returns what keeps the requests of a lane apart at now and at which
+// rate, null and null for nothing. limit is the policy's own, 0: none.
+func pacingOf(d store.Destination, limit float64, now time.Time) (by *string, perSecond *float64) {
+	pacing := d.Pacing(now, limit)
+	if perSecond = rate(pacing.Rate); perSecond != nil {
+		by = nullable(string(pacing.By))
 	}
-	pacing := cp.Pacing(now, limit)
-	if rate(pacing.Rate) == nil {
-		return lane.Pacing{}
-	}
-	return pacing
+	return by, perSecond
 }
 
 // rate shows requests per second, null for none: a rate that has grown beyond

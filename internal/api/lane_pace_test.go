@@ -28,7 +28,7 @@ func TestLaneSaysWhatPacesIt(t *testing.T) {
 	now := worldStart
 	broke := &lane.Checkpoint{Ceiling: 100, CeilingLearnt: 100, CeilingAt: now}
 	limited := map[string]any{"rate_limit": map[string]any{"per_second": 3, "burst": 1}}
-	for name, tc := range map[string]struct {
+	cases := map[string]struct {
 		cp     *lane.Checkpoint
 		policy map[string]any
 		by     any
@@ -47,25 +47,36 @@ func TestLaneSaysWhatPacesIt(t *testing.T) {
 		"policy is stricter":    {&lane.Checkpoint{Recovery: 4}, limited, "rate_limit", 3.0},
 		"open, with a recovery": {&lane.Checkpoint{Open: true, OpenedAt: now, Recovery: 4}, nil, "recovery", 4.0},
 		"beyond all numbers":    {&lane.Checkpoint{Recovery: math.Inf(1)}, nil, nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			id := endpointID(t, w.endpoint(w.a, map[string]any{"uid": "main", "policy": tc.policy}))
-			if tc.cp != nil {
-				w.checkpoint(w.a.tenant, id, *tc.cp)
-			}
-			one := w.must(200, http.MethodGet, acmeEndpoints+"/main/lane", w.a.read, nil).object(t)
-			list := w.must(200, http.MethodGet, "/v1/tenants/acme/lanes", w.a.read, nil).object(t)["data"].([]any)
-			for from, m := range map[string]map[string]any{"get": one, "list": list[0].(map[string]any)} {
-				by, known := m["paced_by"]
-				perSecond, _ := m["rate_per_second"].(float64)
-				want, _ := tc.rate.(float64)
-				if !known || by != tc.by || (m["rate_per_second"] == nil) != (tc.rate == nil) || math.Abs(perSecond-want) > 1e-9 {
-					t.Errorf("%s: paced by %v at %v, want %v at %v", from, by, m["rate_per_second"], tc.by, tc.rate)
-				}
-			}
-		})
+	}
+	w := newWorld(t)
+	named := map[string]string{}
+	for name, tc := range cases {
+		ep := w.endpoint(w.a, map[string]any{"policy": tc.policy})
+		named[ep] = name
+		if tc.cp != nil {
+			w.checkpoint(w.a.tenant, endpointID(t, ep), *tc.cp)
+		}
+	}
+	check := func(from string, m map[string]any) {
+		t.Helper()
+		name := named[m["endpoint"].(string)]
+		tc := cases[name]
+		by, known := m["paced_by"]
+		perSecond, _ := m["rate_per_second"].(float64)
+		want, _ := tc.rate.(float64)
+		if !known || by != tc.by || (m["rate_per_second"] == nil) != (tc.rate == nil) || math.Abs(perSecond-want) > 1e-9 {
+			t.Errorf("%s, %s: paced by %v at %v, want %v at %v", name, from, by, m["rate_per_second"], tc.by, tc.rate)
+		}
+	}
+	for ep := range named {
+		check("get", w.must(200, http.MethodGet, acmeEndpoints+"/"+ep+"/lane", w.a.read, nil).object(t))
+	}
+	list := w.must(200, http.MethodGet, "/v1/tenants/acme/lanes", w.a.read, nil).object(t)["data"].([]any)
+	if len(list) != len(cases) {
+		t.Errorf("%d lanes in the list, want %d", len(list), len(cases))
+	}
+	for _, m := range list {
+		check("list", m.(map[string]any))
 	}
 }
 

@@ -113,13 +113,12 @@ func showLane(d store.Destination, p *policy.Policy, now time.Time) laneView {
 		LimitMode: string(p.Concurrency.Mode),
 		Limit:     float64(max(p.Concurrency.Limit, p.Concurrency.Initial)),
 	}
+	v.PacedBy, v.RatePerSecond = pacingOf(d, p.RateLimit.PerSecond, now)
 	cp := d.Lane
-	pacing := pacingOf(cp, p.RateLimit.PerSecond, now)
-	v.PacedBy, v.RatePerSecond = nullable(string(pacing.By)), rate(pacing.Rate)
 	if cp == nil {
 		return v
 	}
-	v.Learnt = showLearnt(cp, now)
+	v.Learnt = showLearnt(d, now)
 	if cp.Open {
 		v.OpenedAt, v.OpenReason = stamp(cp.OpenedAt), nullable(cp.OpenReason.String())
 		v.NextProbeAt = stamp(cp.NextProbeAt)

@@ -236,6 +236,15 @@ type Destination struct {
 	Lane         *lane.Checkpoint
 }
 
+// Pacing returns what keeps the requests of its lane apart at now, also of one
+// that was never saved. limit is the policy's own rate, 0: none.
+func (d *Destination) Pacing(now time.Time, limit float64) lane.Pacing {
+	if d.Lane == nil {
+		return lane.Checkpoint{}.Pacing(now, limit)
+	}
+	return d.Lane.Pacing(now, limit)
+}
+
 // Leases keep one owner per shard. On a database that is not shared the one
 // node owns everything and the ttl is ignored.
 type Leases interface {
