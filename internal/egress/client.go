@@ -192,7 +192,17 @@ type Request struct {
 	FollowRedirects  bool
 	MaxHops          int
 	DropOnHostChange []string
+
+	// MayStart is asked when a connection is ready, before the first byte of each
+	// request: waiting for one and opening it take time. If it says no, nothing is
+	// written and the reason is Interrupted. nil: always.
+	MayStart func() bool
 }
+
+// errCalledOff is when MayStart said no.
+var errCalledOff error = &reasonError{hook.Interrupted, errors.New("called off before the request")}
+
+func (r *Request) mayStart() bool { return r.MayStart == nil || r.MayStart() }
 
 // Field is a header with one value.
 type Field struct{ Name, Value string }
@@ -234,7 +244,7 @@ func (h *hop) try() Result {
 			begin:    time.Now(),
 		}
 		res, err := h.client.carrier.carry(h, a)
-		if err != nil && tries < maxTries && !h.over() && a.wroteNothing() {
+		if err != nil && tries < maxTries && !h.over() && a.wroteNothing() && !errors.Is(err, errCalledOff) {
 			continue
 		}
 		if err != nil {

@@ -120,6 +120,9 @@ func (x *exchange) over(w *wire, h *hop, a *attempt) (res Result, again bool, er
 	if err := h.caller.Err(); err != nil {
 		return Result{}, false, err // before anything is written
 	}
+	if !h.req.mayStart() {
+		return Result{}, false, errCalledOff
+	}
 	wrote := x.send(w, h.req.Body)
 	head, err := x.receive(w, a, wrote)
 	if err == nil {

@@ -217,6 +217,8 @@ func textOf(reason hook.Reason, err error) string {
 		authority x509.UnknownAuthorityError
 	)
 	switch {
+	case errors.Is(err, errCalledOff):
+		return "called off on our side before the request"
 	case errors.Is(err, errNoConnection):
 		return "no free connection to the host on our side"
 	case reason != hook.TLSCertificate:

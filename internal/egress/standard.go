@@ -79,9 +79,12 @@ func (s *standard) closeIdle() { s.transport.CloseIdleConnections() }
 func (s *standard) carry(h *hop, a *attempt) (Result, error) {
 	own, cancel := context.WithDeadline(h.caller, h.deadline)
 	defer cancel()
-	hold := &holder{attempt: a}
+	hold := &holder{attempt: a, mayStart: h.req.mayStart, callOff: cancel}
 	defer hold.end(s.idle)
 	resp, err := s.transport.RoundTrip(s.request(hold.bind(own), h))
+	if hold.calledOff {
+		err = errCalledOff
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -133,7 +136,10 @@ func (s *standard) header(h *hop) http.Header {
 type holder struct {
 	*attempt
 
-	gen uint64
+	mayStart  func() bool
+	callOff   func()
+	calledOff bool
+	gen       uint64
 }
 
 type holderKey struct{}
@@ -166,8 +172,13 @@ func (h *holder) onWant(string) {
 
 func (h *holder) onConn(info httptrace.GotConnInfo) {
 	c := connOf(info.Conn)
+	limit := h.deadline.Add(exitGrace)
+	if h.calledOff = !h.mayStart(); h.calledOff {
+		limit = longAgo // the transport is about to write
+		h.callOff()
+	}
 	if c != nil {
-		h.gen = c.arm(h.deadline.Add(exitGrace))
+		h.gen = c.arm(limit)
 	}
 	h.got(c, info.Reused)
 }
