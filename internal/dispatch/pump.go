@@ -188,12 +188,13 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 		r.items[d.ID] = it
 	}
 	it.unsettled++
+	due := d.DueAt
 	if was := d.Restore; was != nil { // only the wish for a manual send ends
 		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
 	} else {
 		d.State, d.Reason, d.SettledAt = hook.Dead, why, now
 	}
-	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Delivery: d}, nil)
+	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Due: due, Delivery: d}, nil)
 }
 
 // evictAt is when the lane may leave memory if nothing happens; zero while it

@@ -38,7 +38,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	}
 
 	s := &store.Settle{
-		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts,
+		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts, Due: f.delivery.DueAt,
 		Delivery: settledDelivery(f, v), Attempt: l.attempt(now, f, v),
 	}
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
@@ -207,6 +207,11 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 		if s.Delivery.State == hook.Pending {
 			r.noteDue(s.Delivery.DueAt)
 		}
+		if it.doubtful { // it may have been asked for while it was on its way
+			r.noteDue(now)
+			r.lookNewest = true
+			l.touch(r)
+		}
 	}
 }
 
@@ -224,6 +229,7 @@ func (l *loop) lookAgain(r *resident, it *item) {
 			if !r.dropped {
 				l.forget(r, id)
 				r.noteDue(time.Now())
+				r.lookNewest = true
 				l.touch(r)
 			}
 		})
