@@ -38,7 +38,7 @@ func (l *loop) pump(now time.Time, r *resident) {
 
 func (l *loop) sendWhatMay(now time.Time, r *resident) {
 	for r.lane.Queued() > 0 {
-		dec := l.d.slots.next(now, r.lane)
+		dec := l.d.slots.next(now, r.tenant, r.lane)
 		if dec.Starved {
 			l.starve(r)
 		}
@@ -52,7 +52,7 @@ func (l *loop) sendWhatMay(now time.Time, r *resident) {
 func (l *loop) starve(r *resident) {
 	if !r.starved {
 		r.starved = true
-		l.starved = append(l.starved, r)
+		l.starved[r.tenant] = append(l.starved[r.tenant], r)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func (l *loop) result(now time.Time, f *flight) {
 	r, it := f.r, f.it
 	if l.shards[r.shard] != r.epoch {
-		l.d.release(1) // the shard is another node's: it sends this one again
+		l.d.release(r.tenant) // the shard is another node's: it sends this one again
 		return
 	}
 	it.flying = false
@@ -167,17 +167,17 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 
 // settled gives slots back and forgets what has been settled.
 func (l *loop) settled(now time.Time, settles []*store.Settle) {
-	released := 0
+	l.ended = l.ended[:0]
 	for _, s := range settles {
 		if s.Attempt != nil {
-			released++
+			l.ended = append(l.ended, s.Delivery.TenantID)
 			if l.shards[s.Shard] == s.Epoch && l.unsettled[s.Shard] > 0 {
 				l.unsettled[s.Shard]--
 			}
 		}
 		l.acknowledge(now, s)
 	}
-	l.d.release(released)
+	l.d.release(l.ended...)
 }
 
 func (l *loop) acknowledge(now time.Time, s *store.Settle) {

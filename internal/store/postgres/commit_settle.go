@@ -83,7 +83,7 @@ logged AS (
 	// settleWished is an attempt that did not succeed, of a delivery that somebody
 	// asked to be sent by hand meanwhile. It stays due for that, and if that fails,
 	// too, it becomes what this attempt made of it.
-	settleWished = `(d.state = 0 AND d.restore_state IS NOT NULL AND d.due_at <> r.known_due AND r.class <> 1)`
+	settleWished = `(d.state = 0 AND d.restore_state IS NOT NULL AND d.due_at IS DISTINCT FROM r.known_due AND r.class <> 1)`
 
 	settleFreed = `,
 freed AS (
