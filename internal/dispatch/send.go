@@ -69,7 +69,7 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 	f.fields = f.dest.fields(event, &f.delivery, now, body)
 	f.started = now
 	return d.cfg.Sender.Send(d.attempts, &egress.Request{
-		URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
+		Tenant: f.dest.tenant, URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
 		Connect: f.dest.policy.Timeout.Connect, Total: f.dest.policy.Timeout.Total,
 		FollowRedirects: f.dest.policy.Classify.Redirects.Mode == policy.RedirectFollow, MaxHops: f.dest.policy.Classify.Redirects.MaxHops,
 		DropOnHostChange: f.dest.private,

@@ -86,6 +86,9 @@ func brokenReason(err error) hook.Reason {
 	return 0
 }
 
+// isShortage reports that the process or the machine has no descriptor left.
+func isShortage(err error) bool { return isAny(err, syscall.EMFILE, syscall.ENFILE) }
+
 // isLocalFault reports faults of this machine or of the operator's proxy.
 func isLocalFault(err error) bool {
 	var op *net.OpError
