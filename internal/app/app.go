@@ -308,6 +308,7 @@ func (a *App) httpServer() *http.Server {
 }
 
 func (a *App) serveHTTP(server *http.Server, listener net.Listener) error {
+	listener = relieved{listener, a.client.CloseIdle}
 	var err error
 	if a.opts.TLSCertFile != "" {
 		err = server.ServeTLS(listener, a.opts.TLSCertFile, a.opts.TLSKeyFile)

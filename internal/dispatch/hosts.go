@@ -127,6 +127,17 @@ func (r *resident) hostAllows(now time.Time) (bool, time.Time) {
 	return h.state.Ask(now, &r.seat.seat)
 }
 
+// hostTurnPassed lets another lane of the host probe: this one may and cannot.
+func (r *resident) hostTurnPassed(now time.Time) {
+	if r.seat == nil || !r.seat.host.knows.Load() || r.lane.State() == lane.Closed {
+		return
+	}
+	h := r.seat.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.ProbeFailed(now)
+}
+
 // hostStarted tells the host of a request and returns the load on it.
 func (r *resident) hostStarted(now time.Time) float64 {
 	if r.seat == nil || !r.seat.host.knows.Load() {

@@ -18,7 +18,7 @@ const readAgain = time.Second
 // pump lets the lane send what it may, reads ahead when its window runs low,
 // ends what was held too long, and sets its next wake-up.
 func (l *loop) pump(now time.Time, r *resident) {
-	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.mayStart() {
+	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.mayStart(r.shard, r.epoch) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
@@ -43,9 +43,10 @@ func (l *loop) sendWhatMay(now time.Time, r *resident) {
 			r.hostAt = at
 			return
 		}
-		dec := l.d.slots.next(now, r.lane)
+		dec := l.d.slots.next(now, r.tenant, r.lane)
 		if dec.Starved {
 			l.starve(r)
+			r.hostTurnPassed(now)
 		}
 		if !dec.Send {
 			return
@@ -58,7 +59,7 @@ func (l *loop) sendWhatMay(now time.Time, r *resident) {
 func (l *loop) starve(r *resident) {
 	if !r.starved {
 		r.starved = true
-		l.starved = append(l.starved, r)
+		l.starved[r.tenant] = append(l.starved[r.tenant], r)
 	}
 }
 
@@ -194,12 +195,13 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 		r.items[d.ID] = it
 	}
 	it.unsettled++
+	due := d.DueAt
 	if was := d.Restore; was != nil { // only the wish for a manual send ends
 		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
 	} else {
 		d.State, d.Reason, d.SettledAt = hook.Dead, why, now
 	}
-	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Delivery: d}, nil)
+	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Due: due, Delivery: d}, nil)
 }
 
 // evictAt is when the lane may leave memory if nothing happens; zero while it

@@ -289,6 +289,9 @@ type sink struct {
 }
 
 func (s *sink) Send(ctx context.Context, req *egress.Request) egress.Result {
+	if !mayStart(req) {
+		return egress.Result{Reason: hook.Interrupted}
+	}
 	id, err := hook.DeliveryPrefix.Parse(fieldOf(req, "Breakwater-Delivery"))
 	if err != nil {
 		return egress.Result{Reason: hook.LocalError, Err: err}
@@ -323,6 +326,9 @@ func (s *sink) Send(ctx context.Context, req *egress.Request) egress.Result {
 	s.mu.Unlock()
 	return res
 }
+
+// mayStart asks, as package egress does, whether the request may start.
+func mayStart(req *egress.Request) bool { return req.MayStart == nil || req.MayStart() }
 
 // seen returns what has arrived so far.
 func (s *sink) seen() []arrival {

@@ -68,15 +68,13 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 	body := f.dest.body(event)
 	now := time.Now()
 	f.fields = f.dest.fields(event, &f.delivery, now, body)
-	if !d.owner.mayStart() {
-		return egress.Result{Reason: hook.Interrupted, Text: "lease ended before the request"}
-	}
 	f.started = now
 	return d.cfg.Sender.Send(d.attempts, &egress.Request{
-		URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
+		Tenant: f.dest.tenant, URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
 		Connect: f.dest.policy.Timeout.Connect, Total: f.dest.policy.Timeout.Total,
 		FollowRedirects: f.dest.policy.Classify.Redirects.Mode == policy.RedirectFollow, MaxHops: f.dest.policy.Classify.Redirects.MaxHops,
 		DropOnHostChange: f.dest.private,
+		MayStart:         func() bool { return d.owner.mayStart(f.r.shard, f.r.epoch) },
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 func (l *loop) result(now time.Time, f *flight) {
 	r, it := f.r, f.it
 	if l.shards[r.shard] != r.epoch {
-		l.d.release(1) // the shard is another node's: it sends this one again
+		l.d.release(r.tenant) // the shard is another node's: it sends this one again
 		return
 	}
 	it.flying = false
@@ -39,7 +39,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	}
 
 	s := &store.Settle{
-		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts,
+		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts, Due: f.delivery.DueAt,
 		Delivery: settledDelivery(f, v), Attempt: l.attempt(now, f, v),
 	}
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
@@ -168,17 +168,17 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 
 // settled gives slots back and forgets what has been settled.
 func (l *loop) settled(now time.Time, settles []*store.Settle) {
-	released := 0
+	l.ended = l.ended[:0]
 	for _, s := range settles {
 		if s.Attempt != nil {
-			released++
+			l.ended = append(l.ended, s.Delivery.TenantID)
 			if l.shards[s.Shard] == s.Epoch && l.unsettled[s.Shard] > 0 {
 				l.unsettled[s.Shard]--
 			}
 		}
 		l.acknowledge(now, s)
 	}
-	l.d.release(released)
+	l.d.release(l.ended...)
 }
 
 func (l *loop) acknowledge(now time.Time, s *store.Settle) {
@@ -208,6 +208,11 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 		if s.Delivery.State == hook.Pending {
 			r.noteDue(s.Delivery.DueAt)
 		}
+		if it.doubtful { // it may have been asked for while it was on its way
+			r.noteDue(now)
+			r.lookNewest = true
+			l.touch(r)
+		}
 	}
 }
 
@@ -225,6 +230,7 @@ func (l *loop) lookAgain(r *resident, it *item) {
 			if !r.dropped {
 				l.forget(r, id)
 				r.noteDue(time.Now())
+				r.lookNewest = true
 				l.touch(r)
 			}
 		})

@@ -149,7 +149,8 @@ type DeliveryLog interface {
 	// AttemptsOf returns the attempts of a delivery, oldest first.
 	AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error)
 	// RetryDelivery makes the delivery due at now for one manual send and keeps
-	// in Restore what it was before. Asked twice, it stays as after the first.
+	// in Restore what it was before. Asked twice before it is sent, it is sent
+	// once; asked while a request of it is under way, once more if that fails.
 	// It fails with hook.ErrStateConflict when its endpoint is deleted.
 	RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (DeliveryRow, error)
 	// CancelDelivery ends a pending delivery; hook.ErrStateConflict otherwise.

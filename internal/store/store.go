@@ -129,7 +129,12 @@ type Settle struct {
 	Epoch int64
 	// Prev is Delivery.Attempts before the attempt. The row is written only
 	// while it still has this number, so a settle happens once.
-	Prev     int
+	Prev int
+	// Due is Delivery.DueAt as the sender knew it. A row with a wish for a manual
+	// send and another due time got that wish after the sender had read it. Such a
+	// wish outlives an attempt that fails: what the result makes of the delivery is
+	// what the wish restores. Without an attempt the settle is then SettleGone.
+	Due      time.Time
 	Delivery hook.Delivery
 	// Attempt is nil when a delivery ends without one (held too long).
 	Attempt *hook.Attempt
