@@ -81,6 +81,8 @@ type Config struct {
 
 	Metrics MetricsAccess // zero: not served
 
+	TrustedProxies Proxies // whose X-Forwarded-For is believed; none: nobody's
+
 	ServerPolicy []byte         // the server's policy level, JSON; nil: none
 	PolicyLimits *policy.Limits // nil: none
 	MaxPayload   int64          // 0: 1 MiB

@@ -13,8 +13,9 @@ import (
 // call is what the API knows about the request being served. It is made by
 // serve and filled in by admit, before any handler sees it.
 type call struct {
-	id     string // request id
-	peer   string // address and port
+	id     string     // request id
+	peer   string     // address and port
+	client netip.Addr // as trusted proxies tell it; invalid: the peer
 	now    time.Time
 	route  *route
 	path   string       // of the request, objects as the client named them
@@ -55,12 +56,12 @@ func (c *call) oneTenant() (hook.ID, error) {
 	return c.tenant, nil
 }
 
-// remote returns the address of the peer. Headers that claim another one are
-// not believed: they would let a client escape the limit on bad keys.
+// remote returns the address of the client: the peer's, unless the peer is a
+// proxy that the operator trusts to tell it. Headers of others are not
+// believed: they would let a client escape the limit on bad keys.
 func (c *call) remote() netip.Addr {
-	ap, err := netip.ParseAddrPort(c.peer)
-	if err != nil {
-		return netip.Addr{}
+	if c.client.IsValid() {
+		return c.client
 	}
-	return ap.Addr().Unmap().WithZone("")
+	return peerAddr(c.peer)
 }

@@ -17,8 +17,10 @@ type Options struct {
 	DataDir     string
 	DatabaseURL string // empty: SQLite in DataDir
 	Listen      string
-	NodeName    string // empty: kept in DataDir, made at the first start
-	Dev         bool   // loopback and private destinations allowed
+	// TrustedProxies are believed when they name the client.
+	TrustedProxies []netip.Prefix
+	NodeName       string // empty: kept in DataDir, made at the first start
+	Dev            bool   // loopback and private destinations allowed
 
 	AdminKey       string   // used only while no key exists; empty: one is made
 	EncryptionKeys []string // base64 of 32 bytes each, the first one seals; empty: key file in DataDir

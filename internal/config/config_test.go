@@ -100,6 +100,11 @@ func TestValues(t *testing.T) {
 		got     func(*config.Config) any
 		want    any
 	}{
+		"a key beside the section of its name": {
+			yaml: "listen: 127.0.0.1:9000\nlisten.trusted_proxies: [10.0.0.0/8, 192.0.2.1]\n",
+			got:  func(c *config.Config) any { return append([]netip.Prefix{}, c.Options.TrustedProxies...) },
+			want: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
+		},
 		"size with space": {
 			yaml: "ingest:\n  max_payload: 2 MiB\n",
 			got:  func(c *config.Config) any { return c.Options.MaxPayload }, want: int64(2 << 20),

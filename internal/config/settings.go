@@ -76,6 +76,10 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "listen.trusted_proxies", help: "proxies in front of the API whose X-Forwarded-For names the client, for bounds per address and the audit; in YAML written as one key",
+		value: prefixes(func(c *Config) *[]netip.Prefix { return &c.Options.TrustedProxies }),
+	},
+	{
 		key: "node_name", help: "name that outlives restarts; made once and kept in data_dir when empty",
 		value: text{
 			field: func(c *Config) *string { return &c.Options.NodeName }, check: checkNodeName,
