@@ -109,6 +109,7 @@ type API struct {
 	routes  []*route
 	auth    *authenticator
 	tenants *freshCache[string, hook.ID]
+	shelf   *shelf
 	cursors cursorKey
 	spec    []byte
 }
@@ -137,6 +138,7 @@ func New(cfg Config) (*API, error) {
 		mux:     http.NewServeMux(),
 		auth:    newAuthenticator(cfg.Store),
 		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
+		shelf:   newShelf(maxLargeReads, max(maxLargeOfKey, cfg.MaxPayload)),
 		cursors: newCursorKey(cfg.Vault),
 	}
 	a.huma = newHuma(a)

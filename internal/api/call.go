@@ -22,6 +22,8 @@ type call struct {
 	key    *hook.APIKey // nil on routes that need none
 	tenant hook.ID      // of the path; 0: every tenant the key may see
 	query  url.Values
+	// release gives back what the answer holds; nil: nothing.
+	release func()
 }
 
 type callKey struct{}
@@ -54,6 +56,13 @@ func (c *call) oneTenant() (hook.ID, error) {
 		return 0, errTenantRequired
 	}
 	return c.tenant, nil
+}
+
+// letGo gives back what the answer held.
+func (c *call) letGo() {
+	if c.release != nil {
+		c.release()
+	}
 }
 
 // remote returns the address of the client: the peer's, unless the peer is a

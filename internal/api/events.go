@@ -55,10 +55,7 @@ type eventInput struct {
 	EventPath
 }
 
-const (
-	eventPath       = eventsPath + "/{event}"
-	maxListPayloads = 16 << 20 // bytes of payloads in one page
-)
+const eventPath = eventsPath + "/{event}"
 
 func (a *API) addEventRoutes() {
 	tags := []string{"events"}
@@ -118,6 +115,11 @@ func (a *API) listEvents(ctx context.Context, c *call, in *eventList) (*listOutp
 	page, err := a.cursors.page(c, in.PageParams)
 	if err != nil {
 		return nil, err
+	}
+	if in.With == "payload" {
+		if err := a.large(ctx, c, max(maxListPayloads, a.cfg.MaxPayload)); err != nil {
+			return nil, err
+		}
 	}
 	if in.Q != "" {
 		return a.findEvent(ctx, c, in, f)
@@ -204,6 +206,9 @@ func (a *API) event(ctx context.Context, c *call, text string) (hook.Event, erro
 }
 
 func (a *API) getEvent(ctx context.Context, c *call, in *eventInput) (*output[eventView], error) {
+	if err := a.large(ctx, c, a.cfg.MaxPayload); err != nil {
+		return nil, err
+	}
 	e, err := a.event(ctx, c, in.Event)
 	if err != nil {
 		return nil, err
@@ -243,6 +248,10 @@ func showSummary(s store.EventSummary) eventView {
 // accepted as.
 func (a *API) getPayload(w http.ResponseWriter, r *http.Request) {
 	c := callBy(w)
+	if err := a.large(r.Context(), c, a.cfg.MaxPayload); err != nil {
+		a.fail(w, c, err)
+		return
+	}
 	e, err := a.event(r.Context(), c, r.PathValue("event"))
 	if err != nil {
 		a.fail(w, c, err)

@@ -173,6 +173,7 @@ func newRoute(op *huma.Operation) *route {
 func (a *API) serveRoute(rt *route, w http.ResponseWriter, r *http.Request, h http.HandlerFunc) {
 	c := callBy(w)
 	c.route, c.path = rt, r.URL.Path
+	defer c.letGo()
 	if err := a.admit(c, w, r); err != nil {
 		a.fail(w, c, err)
 		return

@@ -19,8 +19,12 @@ type Options struct {
 	Listen      string
 	// TrustedProxies are believed when they name the client.
 	TrustedProxies []netip.Prefix
-	NodeName       string // empty: kept in DataDir, made at the first start
-	Dev            bool   // loopback and private destinations allowed
+	// MaxConnections bounds the clients of the API; 0: by what the process may
+	// open. Those of one address have a quarter unless told otherwise.
+	MaxConnections           int
+	MaxConnectionsPerAddress int
+	NodeName                 string // empty: kept in DataDir, made at the first start
+	Dev                      bool   // loopback and private destinations allowed
 
 	AdminKey       string   // used only while no key exists; empty: one is made
 	EncryptionKeys []string // base64 of 32 bytes each, the first one seals; empty: key file in DataDir

@@ -80,6 +80,16 @@ var settings = []setting{
 		value: prefixes(func(c *Config) *[]netip.Prefix { return &c.Options.TrustedProxies }),
 	},
 	{
+		key: "listen.max_connections", def: "0",
+		help:  "clients of the API at the same time; 0 means half of what the process may open, at most 16384, so that the store and deliveries have the rest",
+		value: whole(func(c *Config) *int { return &c.Options.MaxConnections }, 0, 1_000_000),
+	},
+	{
+		key: "listen.max_connections_per_address", def: "0",
+		help:  "clients of one address, or of one /64 of IPv6; 0 means a quarter of listen.max_connections; trusted proxies may have all",
+		value: whole(func(c *Config) *int { return &c.Options.MaxConnectionsPerAddress }, 0, 1_000_000),
+	},
+	{
 		key: "node_name", help: "name that outlives restarts; made once and kept in data_dir when empty",
 		value: text{
 			field: func(c *Config) *string { return &c.Options.NodeName }, check: checkNodeName,
