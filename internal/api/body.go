@@ -28,6 +28,9 @@ func readControlBody(rt *route, w http.ResponseWriter, r *http.Request) error {
 	if err := checkJSON(body); err != nil {
 		return err
 	}
+	if err := checkNames(body); err != nil {
+		return err
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	return nil

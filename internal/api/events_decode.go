@@ -94,24 +94,17 @@ func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) error {
 		bad.add("body", "wrong_type", "must be an object")
 		return nil
 	}
-	var seen map[string]bool
-	if len(list) > fewMembers { // a loop over very many would take for ever
-		seen = make(map[string]bool, len(list))
-	}
 	for i, m := range list {
-		if seen[m.name] || seen == nil && slices.ContainsFunc(list[:i], func(o member) bool { return o.name == m.name }) {
+		if slices.ContainsFunc(list[:i], func(o member) bool { return o.name == m.name }) {
 			bad.add(m.name, "not_allowed", "is given twice")
 			continue
-		}
-		if seen != nil {
-			seen[m.name] = true
 		}
 		f.read(bad, m, inBatch)
 	}
 	return nil
 }
 
-// fewMembers is how many are compared one by one: all that an event can have.
+// fewMembers is how many an event can have.
 const fewMembers = 8
 
 func (f *eventFields) read(bad *invalid, m member, inBatch bool) {
@@ -159,6 +152,9 @@ func readTargets(bad *invalid, m member) []string {
 	}
 	out := make([]string, 0, len(items))
 	for i, it := range items {
+		if bad.full() {
+			break
+		}
 		out = append(out, readText(bad, member{at(m.name, i), it}))
 	}
 	return out
