@@ -161,6 +161,10 @@ func (a *App) build() error {
 	if err != nil {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
+	limits, err := o.PolicyLimits.parse()
+	if err != nil {
+		return err
+	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), Log: a.log,
 		Committed: a.committed,
@@ -205,7 +209,8 @@ func (a *App) build() error {
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		TrustedProxies: o.TrustedProxies,
-		Metrics:        a.metricsAccess(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		Metrics:        a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
+		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err

@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -18,3 +19,6 @@ type Bell interface {
 func NewKeeper(db store.DB, ids *hook.IDSource, b Bell, tell Announced) dispatch.Keeper {
 	return &keeper{store: db, ids: ids, bell: b, announce: tell}
 }
+
+// ParseLimits is PolicyLimits.parse for tests.
+func ParseLimits(l PolicyLimits) (*policy.Limits, error) { return l.parse() }

@@ -57,6 +57,7 @@ type Options struct {
 	LeaseRenew time.Duration
 
 	DefaultPolicy string // preset name
+	PolicyLimits  PolicyLimits
 
 	AllowCIDR     []netip.Prefix
 	DenyCIDR      []netip.Prefix
@@ -80,6 +81,18 @@ type Options struct {
 	// Announce is called once when the server accepts requests. AdminKey is set
 	// when a key was made by this start.
 	Announce func(Started)
+}
+
+// PolicyLimits bounds what tenants may write into their policies. Zero bounds
+// nothing.
+type PolicyLimits struct {
+	MinDelay       time.Duration // between two attempts of a delivery
+	MinBackoff     time.Duration // of the growing wait, and of each delay of a schedule
+	MaxAttempts    int
+	MaxTimeout     time.Duration
+	MaxConcurrency int
+	MinProbe       time.Duration // between two probes of a destination that is down
+	RequireBreaker bool
 }
 
 // Started is what a person wants to know when the server is up.

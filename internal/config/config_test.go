@@ -68,7 +68,11 @@ func TestDefaults(t *testing.T) {
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		DefaultPolicy: "default",
-		ResponseKeep:  16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
+		PolicyLimits: app.PolicyLimits{
+			MinDelay: 100 * time.Millisecond, MinBackoff: time.Second, MaxAttempts: 30, MaxTimeout: time.Minute,
+			MaxConcurrency: 1000, MinProbe: time.Second, RequireBreaker: true,
+		},
+		ResponseKeep: 16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
 		RetentionData: 30 * 24 * time.Hour,
 		SignScheme:    "standard", StripeHeader: "X-Webhook-Signature",
 	}

@@ -244,6 +244,35 @@ var settings = []setting{
 	},
 
 	{
+		key: "policy.limits.min_delay", def: "100ms", help: "shortest retry.min_delay that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinDelay }, 10*time.Millisecond, time.Hour),
+	},
+	{
+		key: "policy.limits.min_backoff", def: "1s", help: "shortest retry.backoff.base, cap and delays that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinBackoff }, 10*time.Millisecond, time.Hour),
+	},
+	{
+		key: "policy.limits.max_attempts", def: "30", help: "most retry.max_attempts that a tenant may set",
+		value: whole(func(c *Config) *int { return &c.Options.PolicyLimits.MaxAttempts }, 1, 50),
+	},
+	{
+		key: "policy.limits.max_timeout", def: "1m", help: "longest timeout.total that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MaxTimeout }, time.Second, 2*time.Minute),
+	},
+	{
+		key: "policy.limits.max_concurrency", def: "1000", help: "most requests at once that a tenant may set for an endpoint",
+		value: whole(func(c *Config) *int { return &c.Options.PolicyLimits.MaxConcurrency }, 1, 1000),
+	},
+	{
+		key: "policy.limits.min_probe", def: "1s", help: "shortest breaker.probe.min and max that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinProbe }, 100*time.Millisecond, 10*time.Minute),
+	},
+	{
+		key: "policy.limits.require_breaker", def: "true", help: "tenants may not switch the breaker off",
+		value: toggle{func(c *Config) *bool { return &c.Options.PolicyLimits.RequireBreaker }},
+	},
+
+	{
 		key: "egress.allow_cidr", flag: "allow-cidr", help: "private blocks that endpoints may be in; never metadata addresses",
 		value: prefixes(func(c *Config) *[]netip.Prefix { return &c.Options.AllowCIDR }),
 	},
