@@ -38,6 +38,7 @@ type App struct {
 
 	listener        atomic.Pointer[net.TCPAddr]
 	metricsListener atomic.Pointer[net.TCPAddr]
+	pprofListener   atomic.Pointer[net.TCPAddr]
 	draining        atomic.Bool
 
 	db         store.DB
@@ -92,7 +93,7 @@ func (a *App) egressConfig() egress.Config {
 
 // self is what this server listens on: never a destination.
 func (a *App) self() (own []netip.AddrPort) {
-	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener} {
+	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener, &a.pprofListener} {
 		if addr := l.Load(); addr != nil {
 			own = append(own, addr.AddrPort())
 		}

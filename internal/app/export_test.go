@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -22,3 +24,21 @@ func NewKeeper(db store.DB, ids *hook.IDSource, b Bell, tell Announced) dispatch
 
 // ParseLimits is PolicyLimits.parse for tests.
 func ParseLimits(l PolicyLimits) (*policy.Limits, error) { return l.parse() }
+
+// ServePprof is servePprof for tests; Allows says whether deliveries may go to
+// a URL.
+func (a *App) ServePprof(ctx context.Context) error { return a.servePprof(ctx) }
+
+// Allows says whether deliveries may go to a URL.
+func (a *App) Allows(url string) bool {
+	_, err := a.client.CheckURL(url)
+	return err == nil
+}
+
+// PprofAddr is where profiles are served, empty before.
+func (a *App) PprofAddr() string {
+	if addr := a.pprofListener.Load(); addr != nil {
+		return addr.String()
+	}
+	return ""
+}
