@@ -22,6 +22,7 @@ type call struct {
 	key    *hook.APIKey // nil on routes that need none
 	tenant hook.ID      // of the path; 0: every tenant the key may see
 	query  url.Values
+	hops   int // of a request that is itself a delivery
 	// release gives back what the answer holds; nil: nothing.
 	release func()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,7 +20,7 @@ type eventView struct {
 	ID            string          `json:"id"`
 	Tenant        string          `json:"tenant"`
 	Type          string          `json:"type"`
-	Payload       json.RawMessage `json:"payload,omitempty" doc:"When it is JSON; in lists with ?with=payload only."`
+	Payload       json.RawMessage `json:"payload,omitempty" doc:"When it is JSON in UTF-8; in lists with ?with=payload only."`
 	PayloadBase64 []byte          `json:"payload_base64,omitempty" doc:"When it is not."`
 	Size          int             `json:"size"`
 	ContentType   string          `json:"content_type"`
@@ -226,17 +227,19 @@ func (a *API) getEvent(ctx context.Context, c *call, in *eventInput) (*output[ev
 
 func showSummary(s store.EventSummary) eventView {
 	e := s.Event
+	contentType, _ := hook.CutHops(e.ContentType)
 	v := eventView{
 		ID:          hook.EventPrefix.Format(e.ID),
 		Tenant:      hook.TenantPrefix.Format(e.TenantID),
 		Type:        e.Type,
 		Size:        s.Size,
-		ContentType: e.ContentType,
+		ContentType: contentType,
 		AcceptedAt:  stamp(e.CreatedAt),
 	}
 	switch {
 	case e.Payload == nil:
-	case strings.HasPrefix(e.ContentType, jsonContent) && json.Valid(e.Payload):
+	case strings.HasPrefix(contentType, jsonContent) && utf8.Valid(e.Payload) && json.Valid(e.Payload):
+		// JSON lets no other encoding pass, though our decoder would.
 		v.Payload = e.Payload
 	default:
 		v.PayloadBase64 = e.Payload
@@ -260,7 +263,8 @@ func (a *API) getPayload(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", `attachment; filename="`+hook.EventPrefix.Format(e.ID)+`"`)
-	h.Set("X-Payload-Type", e.ContentType)
+	contentType, _ := hook.CutHops(e.ContentType)
+	h.Set("X-Payload-Type", contentType)
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(e.Payload)
 }

@@ -13,7 +13,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-const eventsPath = tenantPath + "/events"
+const (
+	eventsPath = tenantPath + "/events"
+	batchPath  = eventsPath + "/batch"
+)
 
 // addAcceptRoutes adds the two routes that take events. They are plain handlers:
 // huma would decode the payload, and its bytes have to stay as they are.
@@ -63,6 +66,7 @@ func (a *API) accept(c *call, w http.ResponseWriter, r *http.Request) (hook.Rece
 	if err := a.prepare(r.Context(), tenant, d, ""); err != nil {
 		return hook.Receipt{}, err
 	}
+	d.ContentType = hook.WithHops(d.ContentType, c.hops)
 	return a.cfg.Ingest.Accept(r.Context(), tenant, &d.Submission)
 }
 
@@ -233,6 +237,7 @@ func (a *API) runBatch(ctx context.Context, c *call, events [][]byte) (*batchAns
 			told += len(p.Errors)
 			continue
 		}
+		d.ContentType = hook.WithHops(d.ContentType, c.hops)
 		subs = append(subs, d.Submission)
 		indexes = append(indexes, i)
 	}

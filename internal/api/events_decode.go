@@ -9,7 +9,9 @@ import (
 	"mime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -184,10 +186,23 @@ func (f *eventFields) readBinary(bad *invalid, d *decoded) {
 	if err != nil {
 		bad.add("payload_base64", "invalid_format", "must be standard base64 with padding")
 	}
-	if _, _, err := mime.ParseMediaType(f.contentType); err != nil || len(f.contentType) > 255 || !printableASCII(f.contentType) {
+	media, params, err := mime.ParseMediaType(f.contentType)
+	switch _, marked := params["breakwater-hops"]; {
+	case err != nil || len(f.contentType) > 255 || !printableASCII(f.contentType):
 		bad.add("content_type", "invalid_format", "must be a media type such as text/plain")
+	case marked:
+		bad.add("content_type", "not_allowed", "has a parameter that is ours")
+	case isJSON(media) && !bad.names("payload_base64") && (!validJSON(plain) || !utf8.Valid(plain)):
+		// An envelope holds it as it is: anything else could end the member
+		// early and add members of its own.
+		bad.add("payload_base64", "invalid", "must be JSON in UTF-8, as content_type says")
 	}
 	d.Payload, d.ContentType = plain, f.contentType
+}
+
+// isJSON reports whether a media type promises JSON.
+func isJSON(media string) bool {
+	return media == jsonContent || strings.HasSuffix(media, "+json")
 }
 
 func printableASCII(s string) bool {

@@ -15,6 +15,7 @@ type setting struct {
 	flag      string // only when it is not derived from key
 	secret    bool   // masked, may come from <key>_file
 	plainFlag bool   // a secret that may also be a plain flag
+	private   bool   // a secret whose file others must not be able to read
 	def       string // in the syntax of the setting; empty: see help
 	help      string
 	value     value
@@ -110,7 +111,7 @@ var settings = []setting{
 		},
 	},
 	{
-		key: "encryption_key", secret: true,
+		key: "encryption_key", secret: true, private: true,
 		help: "keys that seal endpoint secrets, the first one for new ones; made in data_dir when empty; all nodes of one Postgres need the same",
 		value: many[string]{
 			field: func(c *Config) *[]string { return &c.Options.EncryptionKeys },
