@@ -81,6 +81,8 @@ type Config struct {
 
 	Metrics MetricsAccess // zero: not served
 
+	TrustedProxies Proxies // whose X-Forwarded-For is believed; none: nobody's
+
 	ServerPolicy []byte         // the server's policy level, JSON; nil: none
 	PolicyLimits *policy.Limits // nil: none
 	MaxPayload   int64          // 0: 1 MiB
@@ -107,6 +109,7 @@ type API struct {
 	routes  []*route
 	auth    *authenticator
 	tenants *freshCache[string, hook.ID]
+	shelf   *shelf
 	cursors cursorKey
 	spec    []byte
 }
@@ -135,6 +138,7 @@ func New(cfg Config) (*API, error) {
 		mux:     http.NewServeMux(),
 		auth:    newAuthenticator(cfg.Store),
 		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
+		shelf:   newShelf(maxLargeReads, max(maxLargeOfKey, cfg.MaxPayload)),
 		cursors: newCursorKey(cfg.Vault),
 	}
 	a.huma = newHuma(a)

@@ -314,6 +314,9 @@ func (a *API) listAttempts(ctx context.Context, c *call, in *deliveryInput) (*li
 	if err != nil {
 		return nil, err
 	}
+	if err := a.large(ctx, c, largeAttempts); err != nil {
+		return nil, err
+	}
 	attempts, err := a.cfg.Store.AttemptsOf(ctx, row.TenantID, row.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read attempts: %w", err)

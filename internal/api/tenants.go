@@ -127,7 +127,7 @@ func (a *API) createTenant(ctx context.Context, c *call, in *tenantCreate) (*cre
 		CreatedAt: c.now,
 		UpdatedAt: c.now,
 	}
-	resolved, err := a.checkTenant(bad, t)
+	resolved, err := a.checkTenant(bad, t, false)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +141,11 @@ func (a *API) createTenant(ctx context.Context, c *call, in *tenantCreate) (*cre
 }
 
 // checkTenant checks a tenant for storing.
-func (a *API) checkTenant(bad *invalid, t hook.Tenant) (*policy.Resolved, error) {
+func (a *API) checkTenant(bad *invalid, t hook.Tenant, storedPolicy bool) (*policy.Resolved, error) {
 	bad.checkUID("uid", t.UID, string(hook.TenantPrefix))
 	bad.checkText("name", t.Name, maxName)
 	bad.checkMetadata(t.Metadata)
-	resolved, err := a.checkPolicy(bad, t.Policy, nil)
+	resolved, err := a.checkPolicy(bad, t.Policy, nil, storedPolicy)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (a *API) patchTenant(ctx context.Context, c *call, in *tenantPatch) (*versi
 func (a *API) storeTenant(ctx context.Context, c *call, before hook.Tenant, in *tenantPatch) (*versioned[tenantView], error) {
 	bad := &invalid{}
 	t := in.apply(bad, before)
-	resolved, err := a.checkTenant(bad, t)
+	resolved, err := a.checkTenant(bad, t, !in.Body.Policy.set)
 	if err != nil {
 		return nil, err
 	}
@@ -257,6 +257,9 @@ func (a *API) checkEndpointsUnder(ctx context.Context, t hook.Tenant) error {
 	}
 	bad := &invalid{}
 	for _, e := range endpoints {
+		if bad.full() {
+			break
+		}
 		_, err := a.resolve(t.Policy, e.Policy)
 		if refused, ok := errors.AsType[*hook.Invalid](err); ok {
 			bad.addAs("invalid_policy", "policy", fmt.Sprintf("does not fit endpoint %s: %s", hook.EndpointPrefix.Format(e.ID), refused))

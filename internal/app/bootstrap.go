@@ -294,6 +294,9 @@ func (a *App) servePprof(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for pprof: %w", err)
 	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
+		a.pprofListener.Store(tcp)
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

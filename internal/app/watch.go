@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
+	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/metric"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -101,6 +102,9 @@ func (a *App) onLoopback() bool {
 	return addr != nil && addr.IP.IsLoopback()
 }
 
+// metricsConnections is far more than there are scrapers.
+const metricsConnections = 32
+
 // serveMetrics serves the metrics on an address of their own when asked to.
 func (a *App) serveMetrics(ctx context.Context) error {
 	if a.opts.MetricsListen == "" {
@@ -114,12 +118,19 @@ func (a *App) serveMetrics(ctx context.Context) error {
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		a.metricsListener.Store(tcp)
 	}
+	guarded, err := door.New(listener, door.Config{Max: metricsConnections, PerAddress: metricsConnections, Log: a.log})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", api.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{
+		Handler: mux, ConnState: guarded.State,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(guarded); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
 	return nil

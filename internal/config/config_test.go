@@ -68,7 +68,11 @@ func TestDefaults(t *testing.T) {
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		DefaultPolicy: "default",
-		ResponseKeep:  16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
+		PolicyLimits: app.PolicyLimits{
+			MinDelay: 100 * time.Millisecond, MinBackoff: time.Second, MaxAttempts: 30, MaxTimeout: time.Minute,
+			MaxConcurrency: 1000, MinProbe: time.Second, RequireBreaker: true,
+		},
+		ResponseKeep: 16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
 		RetentionData: 30 * 24 * time.Hour,
 		SignScheme:    "standard", StripeHeader: "X-Webhook-Signature",
 	}
@@ -100,6 +104,11 @@ func TestValues(t *testing.T) {
 		got     func(*config.Config) any
 		want    any
 	}{
+		"a key beside the section of its name": {
+			yaml: "listen: 127.0.0.1:9000\nlisten.trusted_proxies: [10.0.0.0/8, 192.0.2.1]\n",
+			got:  func(c *config.Config) any { return append([]netip.Prefix{}, c.Options.TrustedProxies...) },
+			want: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
+		},
 		"size with space": {
 			yaml: "ingest:\n  max_payload: 2 MiB\n",
 			got:  func(c *config.Config) any { return c.Options.MaxPayload }, want: int64(2 << 20),

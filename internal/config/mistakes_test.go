@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -149,5 +150,22 @@ func TestNoPlainFlagForSecrets(t *testing.T) {
 	}
 	if fs.Lookup("database-url") == nil || fs.Lookup("database-url-file") == nil {
 		t.Error("--database-url and --database-url-file must exist")
+	}
+}
+
+// TestEncryptionKeyFileIsPrivate: a key that every account can read seals
+// nothing.
+func TestEncryptionKeyFileIsPrivate(t *testing.T) {
+	t.Parallel()
+	path := secretFile(t, goodEncryptionKey)
+	flags := []string{"--encryption-key-file", path}
+	for mode, fine := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o644: false, 0o604: false, 0o602: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := load(t, "", nil, flags)
+		if fine != (err == nil) || err != nil && !strings.Contains(err.Error(), "run: chmod 600 "+path) {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
 	}
 }

@@ -15,6 +15,7 @@ type setting struct {
 	flag      string // only when it is not derived from key
 	secret    bool   // masked, may come from <key>_file
 	plainFlag bool   // a secret that may also be a plain flag
+	private   bool   // a secret whose file others must not be able to read
 	def       string // in the syntax of the setting; empty: see help
 	help      string
 	value     value
@@ -76,6 +77,20 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "listen.trusted_proxies", help: "proxies in front of the API whose X-Forwarded-For names the client, for bounds per address and the audit; in YAML written as one key",
+		value: prefixes(func(c *Config) *[]netip.Prefix { return &c.Options.TrustedProxies }),
+	},
+	{
+		key: "listen.max_connections", def: "0",
+		help:  "clients of the API at the same time; 0 means half of what the process may open, at most 16384, so that the store and deliveries have the rest",
+		value: whole(func(c *Config) *int { return &c.Options.MaxConnections }, 0, 1_000_000),
+	},
+	{
+		key: "listen.max_connections_per_address", def: "0",
+		help:  "clients of one address, or of one /64 of IPv6; 0 means a quarter of listen.max_connections; trusted proxies may have all",
+		value: whole(func(c *Config) *int { return &c.Options.MaxConnectionsPerAddress }, 0, 1_000_000),
+	},
+	{
 		key: "node_name", help: "name that outlives restarts; made once and kept in data_dir when empty",
 		value: text{
 			field: func(c *Config) *string { return &c.Options.NodeName }, check: checkNodeName,
@@ -96,7 +111,7 @@ var settings = []setting{
 		},
 	},
 	{
-		key: "encryption_key", secret: true,
+		key: "encryption_key", secret: true, private: true,
 		help: "keys that seal endpoint secrets, the first one for new ones; made in data_dir when empty; all nodes of one Postgres need the same",
 		value: many[string]{
 			field: func(c *Config) *[]string { return &c.Options.EncryptionKeys },
@@ -227,6 +242,35 @@ var settings = []setting{
 			field: func(c *Config) *string { return &c.Options.DefaultPolicy }, check: checkPreset,
 			word: "preset", rule: "name of a preset",
 		},
+	},
+
+	{
+		key: "policy.limits.min_delay", def: "100ms", help: "shortest retry.min_delay that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinDelay }, 10*time.Millisecond, time.Hour),
+	},
+	{
+		key: "policy.limits.min_backoff", def: "1s", help: "shortest retry.backoff.base, cap and delays that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinBackoff }, 10*time.Millisecond, time.Hour),
+	},
+	{
+		key: "policy.limits.max_attempts", def: "30", help: "most retry.max_attempts that a tenant may set",
+		value: whole(func(c *Config) *int { return &c.Options.PolicyLimits.MaxAttempts }, 1, 50),
+	},
+	{
+		key: "policy.limits.max_timeout", def: "1m", help: "longest timeout.total that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MaxTimeout }, time.Second, 2*time.Minute),
+	},
+	{
+		key: "policy.limits.max_concurrency", def: "1000", help: "most requests at once that a tenant may set for an endpoint",
+		value: whole(func(c *Config) *int { return &c.Options.PolicyLimits.MaxConcurrency }, 1, 1000),
+	},
+	{
+		key: "policy.limits.min_probe", def: "1s", help: "shortest breaker.probe.min and max that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinProbe }, 100*time.Millisecond, 10*time.Minute),
+	},
+	{
+		key: "policy.limits.require_breaker", def: "true", help: "tenants may not switch the breaker off",
+		value: toggle{func(c *Config) *bool { return &c.Options.PolicyLimits.RequireBreaker }},
 	},
 
 	{

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -41,6 +42,8 @@ type rig struct {
 	writer *store.Writer
 	d      *dispatch.Dispatcher
 	stops  []func()
+
+	contentType string // of what is published; empty: JSON
 }
 
 // newRig opens a store in a temporary dir and starts an engine on it. Call it
@@ -205,7 +208,7 @@ func (r *rig) publishAt(e hook.Endpoint, n int, due time.Time) []hook.ID {
 		n -= batch
 		accepts := make([]*store.Accept, batch)
 		for i := range accepts {
-			event := hook.Event{ID: r.ids.Next(now), TenantID: r.tenant.ID, Type: "order.paid", CreatedAt: now, ContentType: "application/json", Payload: []byte(`{"n":1}`)}
+			event := hook.Event{ID: r.ids.Next(now), TenantID: r.tenant.ID, Type: "order.paid", CreatedAt: now, ContentType: cmp.Or(r.contentType, "application/json"), Payload: []byte(`{"n":1}`)}
 			d := hook.Delivery{
 				ID: r.ids.Next(now), TenantID: r.tenant.ID, EventID: event.ID, EndpointID: e.ID, DueAt: due,
 				Size: len(event.Payload), Progress: hook.Progress{Run: 1, RunDueAt: due},

@@ -97,9 +97,11 @@ const (
 
 // fields returns the headers that are this attempt's own.
 func (t *destination) fields(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
-	all := append(make([]egress.Field, 0, 6+len(t.signatures)),
+	_, hops := hook.CutHops(e.ContentType)
+	all := append(make([]egress.Field, 0, 7+len(t.signatures)),
 		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
 		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
+		egress.Field{Name: hook.HeaderHops, Value: strconv.Itoa(hops + 1)},
 		egress.Field{Name: headerContentType, Value: t.contentType(e)},
 	)
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }

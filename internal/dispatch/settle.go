@@ -122,17 +122,18 @@ func settledDelivery(f *flight, v policy.Verdict) hook.Delivery {
 // attempt is the log row.
 func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt {
 	d := &f.delivery
+	kept := f.dest.record(&f.answer, d.Attempts+1)
 	a := &hook.Attempt{
 		ID: l.d.cfg.IDs.Next(now), TenantID: d.TenantID, DeliveryID: d.ID, EndpointID: d.EndpointID, EventID: d.EventID,
 		NodeID: l.d.cfg.Node.ID, Number: d.Attempts + 1, Run: d.Progress.Run,
 		Kind: f.kind, Class: v.Class, Reason: v.Reason, Charged: v.Charged,
 		Status: f.answer.Status, Latency: f.answer.Latency, StartedAt: f.started,
 		PolicyHash: f.dest.hash, RetryN: v.RetryN, Ceiling: v.Ceiling, U: v.U, Delay: v.Delay, DelaySource: v.Source,
-		Error: f.answer.Text, Excerpt: f.answer.Body,
+		Error: brief(f.answer.Text), Excerpt: kept.body,
 		Detail: hook.AttemptDetail{
-			URL: f.dest.url, RequestHeaders: f.dest.masked(f.fields), ResponseHeaders: f.answer.Header,
-			Truncated: f.answer.Truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
-			RetryAfter: strings.Join(f.answer.Header["Retry-After"], ", "), RetryAfterCapped: v.RetryAfterCapped,
+			URL: f.dest.url, RequestHeaders: f.dest.masked(f.fields), ResponseHeaders: kept.header,
+			Truncated: kept.truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
+			RetryAfter: brief(strings.Join(f.answer.Header["Retry-After"], ", ")), RetryAfterCapped: v.RetryAfterCapped,
 			LaneState: f.laneState.String(), LaneLimit: f.laneLimit, LaneInFlight: f.laneInFlight,
 		},
 	}
@@ -143,7 +144,7 @@ func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt
 }
 
 // hidden stands for the values of a header that are never shown.
-var hidden = []string{"***"}
+var hidden = []string{mask}
 
 // masked is the request's header without anything secret: our signatures and
 // the endpoint's own values.

@@ -47,6 +47,10 @@ type Config struct {
 	// refused. An unspecified address stands for every local one. May be nil.
 	Self func() []netip.AddrPort
 
+	// Interfaces returns the addresses of this machine, which are refused unless
+	// AllowCIDR has them. nil: net.InterfaceAddrs.
+	Interfaces func() ([]net.Addr, error)
+
 	// Proxy is an HTTP proxy for everything. It resolves the names, so it has
 	// to be the guard: here only ports and literal addresses are judged then.
 	Proxy  *url.URL
