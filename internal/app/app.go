@@ -156,7 +156,8 @@ func (a *App) build() error {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
-		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), Log: a.log,
+		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
+		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), Log: a.log,
 		Committed: a.committed,
 	})
 	if err != nil {
@@ -178,7 +179,7 @@ func (a *App) build() error {
 	}
 	a.ingest, err = ingest.New(ingest.Config{
 		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
-		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, IdempotencyTTL: o.IdempotencyTTL,
+		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, MaxDeliveries: o.MaxRequestDeliveries, IdempotencyTTL: o.IdempotencyTTL,
 		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
 		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve,
 	})

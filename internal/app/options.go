@@ -31,16 +31,19 @@ type Options struct {
 	MaxPayload            int64
 	MaxBatchBody          int64
 	MaxFanout             int
-	IngestQueue           int
+	MaxRequestDeliveries  int
+	IngestQueue           int // rows
+	IngestQueueBytes      int64
 	TenantRate            float64 // events/s, 0: off
 	TenantMaxPending      int64
 	TenantMaxPendingBytes int64
 	IdempotencyTTL        time.Duration
 
-	StoreMaxConns int
-	StoreBatch    int
-	DiskReserve   int64
-	Migrate       bool
+	StoreMaxConns  int
+	StoreBatch     int
+	StoreBatchRows int
+	DiskReserve    int64
+	Migrate        bool
 
 	MaxInFlight   int
 	Window        int

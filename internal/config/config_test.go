@@ -62,7 +62,8 @@ func TestDefaults(t *testing.T) {
 	c := mustLoad(t, "", nil, nil)
 	want := app.Options{
 		DataDir: "breakwater-data", Listen: "127.0.0.1:8080",
-		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, IngestQueue: 4096,
+		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, MaxRequestDeliveries: 20000, IngestQueue: 65536,
+		IngestQueueBytes: 256 << 20, StoreBatchRows: 2048,
 		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, IdempotencyTTL: 24 * time.Hour,
 		StoreMaxConns: 16, StoreBatch: 256, DiskReserve: 512 << 20, Migrate: true,
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,

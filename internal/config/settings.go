@@ -158,8 +158,16 @@ var settings = []setting{
 		value: whole(func(c *Config) *int { return &c.Options.MaxFanout }, 1, 100_000),
 	},
 	{
-		key: "ingest.queue", def: "4096", help: "events that may wait for the store before new ones get 503",
-		value: whole(func(c *Config) *int { return &c.Options.IngestQueue }, 64, 65_536),
+		key: "ingest.max_request_deliveries", def: "20000", help: "most deliveries of all events of one batch request",
+		value: whole(func(c *Config) *int { return &c.Options.MaxRequestDeliveries }, 1000, 200_000),
+	},
+	{
+		key: "ingest.queue", def: "65536", help: "events and deliveries that may wait for the store before new ones get 503; a tenant may have as many waiting as are left free for all",
+		value: whole(func(c *Config) *int { return &c.Options.IngestQueue }, 1024, 1<<20),
+	},
+	{
+		key: "ingest.queue_bytes", def: "256 MiB", help: "payload bytes that may wait for the store, shared like ingest.queue",
+		value: size(func(c *Config) *int64 { return &c.Options.IngestQueueBytes }, 16*mib, 64*gib),
 	},
 	{
 		key: "ingest.tenant_rate", def: "0", help: "events per second of one tenant, 0 means no limit",
@@ -185,6 +193,10 @@ var settings = []setting{
 	{
 		key: "store.batch", def: "256", help: "accepts or settles in one commit",
 		value: whole(func(c *Config) *int { return &c.Options.StoreBatch }, 1, 256),
+	},
+	{
+		key: "store.batch_rows", def: "2048", help: "new events and deliveries in one commit; an event with more deliveries has one of its own",
+		value: whole(func(c *Config) *int { return &c.Options.StoreBatchRows }, 256, 65_536),
 	},
 	{
 		key: "store.disk_reserve", def: "512 MiB", help: "free space below which new events get 507 (SQLite); deliveries go on",
