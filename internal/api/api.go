@@ -85,6 +85,7 @@ type Config struct {
 	PolicyLimits *policy.Limits // nil: none
 	MaxPayload   int64          // 0: 1 MiB
 	MaxBatchBody int64          // 0: 16 MiB
+	MaxEndpoints int64          // of a tenant without a limit of its own; 0: no limit
 	SignScheme   string         // of new endpoints; empty: standard
 	StripeHeader string         // header of the stripe scheme; empty: must be given per endpoint
 	Version      string

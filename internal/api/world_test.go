@@ -109,6 +109,9 @@ func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, 
 	return s.DB.CountMatching(ctx, f, p)
 }
 
+// maxEndpoints is what a tenant may have.
+const maxEndpoints = 60
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
@@ -129,7 +132,7 @@ func newWorld(t *testing.T) *world {
 	w.api, err = api.New(api.Config{
 		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
 		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
-		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, Version: "1.2.3", Now: w.clock.now,
+		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	w.ok(err)

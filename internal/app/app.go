@@ -200,7 +200,8 @@ func (a *App) build() error {
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
-		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
+		MaxEndpoints: o.TenantMaxEndpoints,
+		SignScheme:   o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err
 }

@@ -37,6 +37,7 @@ type Options struct {
 	TenantRate            float64 // events/s, 0: off
 	TenantMaxPending      int64
 	TenantMaxPendingBytes int64
+	TenantMaxEndpoints    int64
 	IdempotencyTTL        time.Duration
 
 	StoreMaxConns  int

@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 		DataDir: "breakwater-data", Listen: "127.0.0.1:8080",
 		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, MaxRequestDeliveries: 20000, IngestQueue: 65536,
 		IngestQueueBytes: 256 << 20, StoreBatchRows: 2048,
-		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, IdempotencyTTL: 24 * time.Hour,
+		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, TenantMaxEndpoints: 1000, IdempotencyTTL: 24 * time.Hour,
 		StoreMaxConns: 16, StoreBatch: 256, DiskReserve: 512 << 20, Migrate: true,
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,

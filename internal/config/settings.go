@@ -182,6 +182,10 @@ var settings = []setting{
 		value: size(func(c *Config) *int64 { return &c.Options.TenantMaxPendingBytes }, mib, 1024*tib),
 	},
 	{
+		key: "ingest.tenant_max_endpoints", def: "1000", help: "endpoints of one tenant",
+		value: whole64(func(c *Config) *int64 { return &c.Options.TenantMaxEndpoints }, 1, 1_000_000),
+	},
+	{
 		key: "idempotency_ttl", def: "24h", help: "how long idempotency keys are remembered",
 		value: span(func(c *Config) *time.Duration { return &c.Options.IdempotencyTTL }, time.Hour, 7*day),
 	},

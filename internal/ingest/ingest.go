@@ -145,7 +145,7 @@ func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
 		if in.submit(view, batch, try == 0) {
 			return
 		}
-		in.catalog.forget(tenant)
+		in.catalog.outdated(view)
 	}
 	refuse(batch, fmt.Errorf("%w: endpoints keep changing", hook.ErrStoreUnavailable))
 }

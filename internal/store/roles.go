@@ -56,6 +56,8 @@ type Endpoints interface {
 	// EndpointsOf returns all endpoints of a tenant that are not deleted, with
 	// the ConfigRev they belong to, read in one snapshot.
 	EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error)
+	// CountEndpoints counts a tenant's endpoints that are not deleted.
+	CountEndpoints(ctx context.Context, tenant hook.ID) (int64, error)
 	// UpdateEndpoint stores e if the stored Rev is e.Rev, else it fails with
 	// hook.ErrVersionMismatch.
 	UpdateEndpoint(ctx context.Context, e hook.Endpoint, a hook.Audit) (hook.Endpoint, error)
