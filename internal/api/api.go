@@ -86,8 +86,12 @@ type Config struct {
 	MaxPayload   int64          // 0: 1 MiB
 	MaxBatchBody int64          // 0: 16 MiB
 	MaxEndpoints int64          // of a tenant without a limit of its own; 0: no limit
-	SignScheme   string         // of new endpoints; empty: standard
-	StripeHeader string         // header of the stripe scheme; empty: must be given per endpoint
+	KeyWriteRate float64        // changes a second of a tenant's key; 0: no limit
+	ControlRoom  func() error   // says why there is no room for changes; nil: there always is
+	// TenantRoom says why a tenant may store nothing more; nil: it always may.
+	TenantRoom   func(hook.Tenant) error
+	SignScheme   string // of new endpoints; empty: standard
+	StripeHeader string // header of the stripe scheme; empty: must be given per endpoint
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now
@@ -107,6 +111,7 @@ type API struct {
 	huma    huma.API
 	routes  []*route
 	auth    *authenticator
+	control *control
 	tenants *freshCache[string, hook.ID]
 	cursors cursorKey
 	spec    []byte
@@ -135,6 +140,7 @@ func New(cfg Config) (*API, error) {
 		log:     cfg.Log,
 		mux:     http.NewServeMux(),
 		auth:    newAuthenticator(cfg.Store),
+		control: newControl(&cfg),
 		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
 		cursors: newCursorKey(cfg.Vault),
 	}
@@ -164,6 +170,9 @@ func (cfg *Config) complete() error {
 	}
 	if cfg.SignScheme == "" {
 		cfg.SignScheme = hook.SchemeStandard.String()
+	}
+	if cfg.TenantRoom == nil {
+		cfg.TenantRoom = func(hook.Tenant) error { return nil }
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

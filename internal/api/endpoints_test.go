@@ -207,9 +207,9 @@ func TestTenantLife(t *testing.T) {
 	if made.header.Get("Location") != "/v1/tenants/"+id {
 		t.Errorf("Location = %s", made.header.Get("Location"))
 	}
-	r := w.must(200, http.MethodPatch, "/v1/tenants/new", w.admin, `{"uid":"newer","limits":{"events_per_second":5},"metadata":null}`, "If-Match", `"1"`)
+	r := w.must(200, http.MethodPatch, "/v1/tenants/new", w.admin, `{"uid":"newer","limits":{"events_per_second":5,"max_stored_bytes":1000000000000},"metadata":null}`, "If-Match", `"1"`)
 	m := r.object(t)
-	wantLimits := map[string]any{"events_per_second": 5.0, "max_pending": 0.0, "max_endpoints": 1.0}
+	wantLimits := map[string]any{"events_per_second": 5.0, "max_pending": 0.0, "max_endpoints": 1.0, "max_stored_bytes": 1e12}
 	if diff := cmp.Diff(wantLimits, m["limits"]); diff != "" || m["uid"] != "newer" || m["version"] != 2.0 || m["name"] != "New" {
 		t.Errorf("tenant = %s", r.body)
 	}

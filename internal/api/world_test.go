@@ -112,7 +112,7 @@ func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, 
 // maxEndpoints is what a tenant may have.
 const maxEndpoints = 60
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, tune ...func(*api.Config)) *world {
 	t.Helper()
 	w := &world{
 		t: t, clock: &clock{t: worldStart}, bell: &fakeBell{}, health: &fakeHealth{}, logs: &logBuffer{},
@@ -129,12 +129,16 @@ func newWorld(t *testing.T) *world {
 	w.ok(err)
 	v, err := vault.Open([]vault.Key{key})
 	w.ok(err)
-	w.api, err = api.New(api.Config{
+	cfg := api.Config{
 		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
 		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	}
+	for _, set := range tune {
+		set(&cfg)
+	}
+	w.api, err = api.New(cfg)
 	w.ok(err)
 	w.populate()
 	return w

@@ -181,12 +181,13 @@ func (a *App) build() error {
 		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
 		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, MaxDeliveries: o.MaxRequestDeliveries, IdempotencyTTL: o.IdempotencyTTL,
 		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
-		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve,
+		TenantMaxStored: o.TenantMaxStored,
+		DiskFree:        a.diskFree(), DiskReserve: o.DiskReserve,
 	})
 	if err != nil {
 		return err
 	}
-	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData})
+	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit})
 	if err != nil {
 		return err
 	}
@@ -200,8 +201,9 @@ func (a *App) build() error {
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
-		MaxEndpoints: o.TenantMaxEndpoints,
-		SignScheme:   o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
+		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
+		TenantRoom: a.ingest.TenantRoom,
+		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err
 }

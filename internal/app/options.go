@@ -38,6 +38,8 @@ type Options struct {
 	TenantMaxPending      int64
 	TenantMaxPendingBytes int64
 	TenantMaxEndpoints    int64
+	TenantMaxStored       int64
+	KeyWriteRate          float64 // changes/s, 0: off
 	IdempotencyTTL        time.Duration
 
 	StoreMaxConns  int
@@ -68,7 +70,8 @@ type Options struct {
 	MaxConnsHost  int
 	IdleTimeout   time.Duration
 
-	RetentionData time.Duration
+	RetentionData  time.Duration
+	RetentionAudit time.Duration
 
 	SignScheme   string // for new endpoints
 	StripeHeader string

@@ -186,6 +186,14 @@ var settings = []setting{
 		value: whole64(func(c *Config) *int64 { return &c.Options.TenantMaxEndpoints }, 1, 1_000_000),
 	},
 	{
+		key: "ingest.tenant_max_stored", def: "100 GiB", help: "bytes that one tenant may have stored; beyond it new events get 507 until retention has removed some",
+		value: size(func(c *Config) *int64 { return &c.Options.TenantMaxStored }, mib, 1024*tib),
+	},
+	{
+		key: "api.key_write_rate", def: "5", help: "changes of configuration per second with one key of a tenant, a minute's worth at once; 0 means no limit",
+		value: number(func(c *Config) *float64 { return &c.Options.KeyWriteRate }, 0, 10_000),
+	},
+	{
 		key: "idempotency_ttl", def: "24h", help: "how long idempotency keys are remembered",
 		value: span(func(c *Config) *time.Duration { return &c.Options.IdempotencyTTL }, time.Hour, 7*day),
 	},
@@ -299,6 +307,11 @@ var settings = []setting{
 	{
 		key: "retention.data", def: "30d", help: "age at which events, deliveries, attempts and dead letters go; pending ones never do",
 		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionData }, day, 365*day),
+	},
+
+	{
+		key: "retention.audit", def: "90d", help: "age at which audit records go",
+		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionAudit }, day, 3650*day),
 	},
 
 	{

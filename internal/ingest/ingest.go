@@ -49,6 +49,7 @@ type Config struct {
 	TenantRate            float64 // events per second
 	TenantMaxPending      int64
 	TenantMaxPendingBytes int64
+	TenantMaxStored       int64 // bytes
 
 	// DiskFree returns the bytes left for the store; nil: not watched.
 	DiskFree    func() (int64, error)
@@ -80,6 +81,12 @@ func New(cfg Config) (*Ingest, error) {
 
 // Run watches quotas and the disk until ctx ends.
 func (in *Ingest) Run(ctx context.Context) error { return in.quota.run(ctx) }
+
+// ControlRoom says why changes of configuration are refused; nil: they are not.
+func (in *Ingest) ControlRoom() error { return in.quota.controlRoom() }
+
+// TenantRoom says why a tenant may store nothing more; nil: it may.
+func (in *Ingest) TenantRoom(t hook.Tenant) error { return in.quota.tenantRoom(&t) }
 
 // Forget makes the next event of a tenant match against its endpoints as they
 // are then. A cache that is stale all the same does no harm: the commit refuses
