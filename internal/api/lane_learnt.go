@@ -44,22 +44,22 @@ type recoveryView struct {
 // showLearnt shows what a lane that was saved knows at now.
 func showLearnt(d store.Destination, now time.Time) learntView {
 	cp := d.Lane
-	v := learntView{Usual: rate(cp.Usual), Proven: rate(cp.Proven), HostRate: rate(cp.Host)}
-	if r := rate(cp.Ceiling); r != nil {
+	v := learntView{Usual: perSecond(cp.Usual), Proven: perSecond(cp.Proven), HostRate: perSecond(cp.Host)}
+	if r := perSecond(cp.Ceiling); r != nil {
 		v.Ceiling = &ceilingView{
 			Rate: *r, Learnt: *r, At: stamp(cp.CeilingAt), Sure: cp.CeilingSure(),
 		}
-		if l := rate(cp.CeilingLearnt); l != nil {
+		if l := perSecond(cp.CeilingLearnt); l != nil {
 			v.Ceiling.Learnt = *l
 		}
 		if !cp.CeilingAt.IsZero() {
 			v.Ceiling.TestAfter = stamp(cp.CeilingTestAt())
 		}
 	}
-	if r := rate(cp.ThrottleRate(now)); r != nil {
+	if r := perSecond(cp.ThrottleRate(now)); r != nil {
 		v.Throttle = &throttleView{Rate: *r, At: stamp(cp.ThrottledAt), RetryAfter: policy.FormatDuration(cp.RetryAfter)}
 	}
-	if r := rate(cp.Recovery); r != nil {
+	if r := perSecond(cp.Recovery); r != nil {
 		v.Recovery = &recoveryView{Rate: *r, Held: policy.FormatDuration(cp.Held.Round(time.Millisecond))}
 	}
 	return v
@@ -69,7 +69,7 @@ func showLearnt(d store.Destination, now time.Time) learntView {
 // rate, null and null for nothing. limit is the policy's own, 0: none.
 func pacingOf(d store.Destination, limit float64, now time.Time) (by *string, perSecond *float64) {
 	pacing := d.Pacing(now, limit)
-	if perSecond = rate(pacing.Rate); perSecond != nil {
+	if perSecond = perSecond(pacing.Rate); perSecond != nil {
 		by = nullable(string(pacing.By))
 	}
 	return by, perSecond
@@ -77,7 +77,7 @@ func pacingOf(d store.Destination, limit float64, now time.Time) (by *string, pe
 
 // rate shows requests per second, null for none: a rate that has grown beyond
 // all numbers limits nothing, and JSON has no word for it.
-func rate(r float64) *float64 {
+func perSecond(r float64) *float64 {
 	if !(r > 0) || math.IsInf(r, 1) {
 		return nil
 	}

@@ -78,6 +78,7 @@ var sentinels = []struct {
 	{hook.ErrTooLarge, http.StatusRequestEntityTooLarge, "payload_too_large", 0},
 	{hook.ErrRateLimited, http.StatusTooManyRequests, "rate_limited", time.Second},
 	{hook.ErrBacklogFull, http.StatusTooManyRequests, "backlog_full", 10 * time.Second},
+	{hook.ErrTenantFull, http.StatusInsufficientStorage, "tenant_storage_full", 10 * time.Minute},
 	{hook.ErrOverloaded, http.StatusServiceUnavailable, "overloaded", time.Second},
 	{hook.ErrDraining, http.StatusServiceUnavailable, "draining", 5 * time.Second},
 	{hook.ErrStoreUnavailable, http.StatusServiceUnavailable, "store_unavailable", 2 * time.Second},

@@ -206,6 +206,9 @@ func (a *API) admit(c *call, w http.ResponseWriter, r *http.Request) error {
 		if c.tenant, err = a.pathTenant(r.Context(), key, r.PathValue("tenant"), c.now); err != nil {
 			return err
 		}
+		if err := a.control.admit(c); err != nil {
+			return err
+		}
 	}
 	if err := c.readQuery(r); err != nil {
 		return err

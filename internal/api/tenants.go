@@ -32,6 +32,7 @@ type limitsView struct {
 	EventsPerSecond float64 `json:"events_per_second" required:"false" minimum:"0" maximum:"1000000"`
 	MaxPending      int64   `json:"max_pending" required:"false" minimum:"0"`
 	MaxEndpoints    int64   `json:"max_endpoints" required:"false" minimum:"0"`
+	MaxStoredBytes  int64   `json:"max_stored_bytes" required:"false" minimum:"0"`
 }
 
 type tenantInput struct {
@@ -64,6 +65,7 @@ type limitsPatch struct {
 	EventsPerSecond change[float64] `json:"events_per_second,omitzero" minimum:"0" maximum:"1000000"`
 	MaxPending      change[int64]   `json:"max_pending,omitzero" minimum:"0"`
 	MaxEndpoints    change[int64]   `json:"max_endpoints,omitzero" minimum:"0"`
+	MaxStoredBytes  change[int64]   `json:"max_stored_bytes,omitzero" minimum:"0"`
 }
 
 type tenantList struct {
@@ -231,6 +233,7 @@ func (in *tenantPatch) apply(bad *invalid, t hook.Tenant) hook.Tenant {
 		l.to.EventsPerSecond.apply(&t.Limits.EventsPerSecond)
 		l.to.MaxPending.apply(&t.Limits.MaxPending)
 		l.to.MaxEndpoints.apply(&t.Limits.MaxEndpoints)
+		l.to.MaxStoredBytes.apply(&t.Limits.MaxStoredBytes)
 	}
 	t.Metadata = patchTexts(t.Metadata, in.Body.Metadata)
 	return t

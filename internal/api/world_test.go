@@ -110,9 +110,16 @@ func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, 
 	return s.DB.CountMatching(ctx, f, p)
 }
 
-func newWorld(t *testing.T) *world {
+// maxEndpoints is what a tenant may have.
+const maxEndpoints = 60
+
+func newWorld(t *testing.T, tune ...func(*api.Config)) *world {
 	t.Helper()
-	return newWorldWith(t, func(*api.Config) {})
+	return newWorldWith(t, func(cfg *api.Config) {
+		for _, set := range tune {
+			set(cfg)
+		}
+	})
 }
 
 // newWorldWith changes the configuration of the API before it is made.
@@ -136,7 +143,7 @@ func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	cfg := api.Config{
 		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
 		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
-		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, Version: "1.2.3", Now: w.clock.now,
+		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	change(&cfg)

@@ -167,7 +167,8 @@ func (a *App) build() error {
 		return err
 	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
-		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), Log: a.log,
+		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
+		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), Log: a.log,
 		Committed: a.committed,
 	})
 	if err != nil {
@@ -189,14 +190,15 @@ func (a *App) build() error {
 	}
 	a.ingest, err = ingest.New(ingest.Config{
 		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
-		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, IdempotencyTTL: o.IdempotencyTTL,
+		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, MaxDeliveries: o.MaxRequestDeliveries, IdempotencyTTL: o.IdempotencyTTL,
 		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
-		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve,
+		TenantMaxStored: o.TenantMaxStored,
+		DiskFree:        a.diskFree(), DiskReserve: o.DiskReserve,
 	})
 	if err != nil {
 		return err
 	}
-	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData})
+	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit})
 	if err != nil {
 		return err
 	}
@@ -212,6 +214,8 @@ func (a *App) build() error {
 		TrustedProxies: o.TrustedProxies,
 		Metrics:        a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
+		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err

@@ -37,16 +37,22 @@ type Options struct {
 	MaxPayload            int64
 	MaxBatchBody          int64
 	MaxFanout             int
-	IngestQueue           int
+	MaxRequestDeliveries  int
+	IngestQueue           int // rows
+	IngestQueueBytes      int64
 	TenantRate            float64 // events/s, 0: off
 	TenantMaxPending      int64
 	TenantMaxPendingBytes int64
+	TenantMaxEndpoints    int64
+	TenantMaxStored       int64
+	KeyWriteRate          float64 // changes/s, 0: off
 	IdempotencyTTL        time.Duration
 
-	StoreMaxConns int
-	StoreBatch    int
-	DiskReserve   int64
-	Migrate       bool
+	StoreMaxConns  int
+	StoreBatch     int
+	StoreBatchRows int
+	DiskReserve    int64
+	Migrate        bool
 
 	MaxInFlight   int
 	Window        int
@@ -71,7 +77,8 @@ type Options struct {
 	MaxConnsHost  int
 	IdleTimeout   time.Duration
 
-	RetentionData time.Duration
+	RetentionData  time.Duration
+	RetentionAudit time.Duration
 
 	SignScheme   string // for new endpoints
 	StripeHeader string

@@ -62,8 +62,10 @@ func TestDefaults(t *testing.T) {
 	c := mustLoad(t, "", nil, nil)
 	want := app.Options{
 		DataDir: "breakwater-data", Listen: "127.0.0.1:8080",
-		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, IngestQueue: 4096,
-		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, IdempotencyTTL: 24 * time.Hour,
+		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, MaxRequestDeliveries: 20000, IngestQueue: 65536,
+		IngestQueueBytes: 256 << 20, StoreBatchRows: 2048,
+		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, TenantMaxEndpoints: 1000, TenantMaxStored: 100 << 30, KeyWriteRate: 5,
+		RetentionAudit: 90 * 24 * time.Hour, IdempotencyTTL: 24 * time.Hour,
 		StoreMaxConns: 16, StoreBatch: 256, DiskReserve: 512 << 20, Migrate: true,
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,

@@ -173,8 +173,16 @@ var settings = []setting{
 		value: whole(func(c *Config) *int { return &c.Options.MaxFanout }, 1, 100_000),
 	},
 	{
-		key: "ingest.queue", def: "4096", help: "events that may wait for the store before new ones get 503",
-		value: whole(func(c *Config) *int { return &c.Options.IngestQueue }, 64, 65_536),
+		key: "ingest.max_request_deliveries", def: "20000", help: "most deliveries of all events of one batch request",
+		value: whole(func(c *Config) *int { return &c.Options.MaxRequestDeliveries }, 1000, 200_000),
+	},
+	{
+		key: "ingest.queue", def: "65536", help: "events and deliveries that may wait for the store before new ones get 503; a tenant may have as many waiting as are left free for all",
+		value: whole(func(c *Config) *int { return &c.Options.IngestQueue }, 1024, 1<<20),
+	},
+	{
+		key: "ingest.queue_bytes", def: "256 MiB", help: "payload bytes that may wait for the store, shared like ingest.queue",
+		value: size(func(c *Config) *int64 { return &c.Options.IngestQueueBytes }, 16*mib, 64*gib),
 	},
 	{
 		key: "ingest.tenant_rate", def: "0", help: "events per second of one tenant, 0 means no limit",
@@ -189,6 +197,18 @@ var settings = []setting{
 		value: size(func(c *Config) *int64 { return &c.Options.TenantMaxPendingBytes }, mib, 1024*tib),
 	},
 	{
+		key: "ingest.tenant_max_endpoints", def: "1000", help: "endpoints of one tenant",
+		value: whole64(func(c *Config) *int64 { return &c.Options.TenantMaxEndpoints }, 1, 1_000_000),
+	},
+	{
+		key: "ingest.tenant_max_stored", def: "100 GiB", help: "bytes that one tenant may have stored; beyond it new events get 507 until retention has removed some",
+		value: size(func(c *Config) *int64 { return &c.Options.TenantMaxStored }, mib, 1024*tib),
+	},
+	{
+		key: "api.key_write_rate", def: "5", help: "changes of configuration per second with one key of a tenant, a minute's worth at once; 0 means no limit",
+		value: number(func(c *Config) *float64 { return &c.Options.KeyWriteRate }, 0, 10_000),
+	},
+	{
 		key: "idempotency_ttl", def: "24h", help: "how long idempotency keys are remembered",
 		value: span(func(c *Config) *time.Duration { return &c.Options.IdempotencyTTL }, time.Hour, 7*day),
 	},
@@ -200,6 +220,10 @@ var settings = []setting{
 	{
 		key: "store.batch", def: "256", help: "accepts or settles in one commit",
 		value: whole(func(c *Config) *int { return &c.Options.StoreBatch }, 1, 256),
+	},
+	{
+		key: "store.batch_rows", def: "2048", help: "new events and deliveries in one commit; an event with more deliveries has one of its own",
+		value: whole(func(c *Config) *int { return &c.Options.StoreBatchRows }, 256, 65_536),
 	},
 	{
 		key: "store.disk_reserve", def: "512 MiB", help: "free space below which new events get 507 (SQLite); deliveries go on",
@@ -327,6 +351,11 @@ var settings = []setting{
 	{
 		key: "retention.data", def: "30d", help: "age at which events, deliveries, attempts and dead letters go; pending ones never do",
 		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionData }, day, 365*day),
+	},
+
+	{
+		key: "retention.audit", def: "90d", help: "age at which audit records go",
+		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionAudit }, day, 3650*day),
 	},
 
 	{

@@ -216,7 +216,7 @@ func (r *rig) publishAt(e hook.Endpoint, n int, due time.Time) []hook.ID {
 			ids = append(ids, d.ID)
 			accepts[i] = &store.Accept{Event: event, Deliveries: []hook.Delivery{d}, ConfigRev: rev}
 		}
-		r.must(r.writer.Accept(accepts...))
+		r.must(r.writer.Accept(r.tenant.ID, store.Load{Rows: 2 * len(accepts)}, func() []*store.Accept { return accepts }))
 		for _, a := range accepts {
 			if a.Outcome != store.AcceptStored {
 				r.t.Fatalf("accept outcome is %d", a.Outcome)

@@ -22,7 +22,8 @@ import (
 //     replayed meanwhile is in a later run, for which the result is too late.
 //   - logged: the attempt, from what written returned, so that the two always
 //     go together.
-//   - freed: what is no longer pending. The new row alone has to tell whether
+//   - freed: what is no longer pending, and what the attempts take, by the
+//     weight of store.StoredByAttempt. The new row alone has to tell whether
 //     it was pending before: then it has the state and the time of this settle.
 //   - counted: what that means to replays. It is part of the statement only
 //     when the batch holds deliveries of one.
@@ -71,7 +72,9 @@ WITH written AS (
     AND ` + settleOwned + `
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, r.state <> 0 AND d.state = r.state AND d.settled_at = r.settled_at AS ended,
     r.state <> 0 AND d.state IN (r.state, 0) AND d.settled_at = r.settled_at AS ended_for_replay, r.state AS new_state, r.replay_id, r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
-    r.started_at, r.policy_hash, r.retry_n, r.ceiling_ms, r.u, r.delay_ms, r.delay_source, r.next_due_at, r.error, r.detail, r.excerpt),
+    r.started_at, r.policy_hash, r.retry_n, r.ceiling_ms, r.u, r.delay_ms, r.delay_source, r.next_due_at, r.error, r.detail, r.excerpt,
+    CASE r.attempt_id WHEN 0 THEN 0 ELSE 256 + coalesce(octet_length(r.detail::text), 0) + coalesce(octet_length(r.error), 0)
+      + coalesce(octet_length(r.excerpt), 0) END AS weight),
 logged AS (
   INSERT INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, node_id, started_at, next_due_at, u, n, run, latency_us,
     retry_n, ceiling_ms, delay_ms, status, kind, class, reason, delay_source, charged, policy_hash, error, detail, excerpt)
@@ -87,9 +90,11 @@ logged AS (
 
 	settleFreed = `,
 freed AS (
-  INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes)
-  SELECT tenant_id, $1, -count(*), -sum(size) FROM written WHERE ended GROUP BY tenant_id ORDER BY tenant_id
-  ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes)`
+  INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes, stored)
+  SELECT tenant_id, $1, -count(*) FILTER (WHERE ended), -coalesce(sum(size) FILTER (WHERE ended), 0), sum(weight)
+  FROM written GROUP BY tenant_id ORDER BY tenant_id
+  ON CONFLICT (tenant_id, node_id) DO UPDATE SET
+    pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored)`
 
 	// settleOwned keeps the results of shards that the node $1 owns in the epoch
 	// it thinks. A fence is both in one number, see fence; $2 are the shards of

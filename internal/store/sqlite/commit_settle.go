@@ -257,13 +257,16 @@ func (c *commit) addAttempt(a *hook.Attempt) {
 	if !plain {
 		rows = &c.settle.retried
 	}
+	detail := c.detail(&a.Detail)
 	rows.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
 		int64(a.Number), int64(a.Run), int64(a.Kind), int64(a.Class), int64(a.Reason), bit(a.Charged), int64(a.Status),
-		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), c.detail(&a.Detail), blobOrNull(a.Excerpt))
+		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), detail, blobOrNull(a.Excerpt))
 	if !plain {
 		rows.add(int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(), int64(a.DelaySource), stamp(a.NextDueAt),
 			textOrNull(a.Error))
 	}
+	text, _ := detail.(string)
+	c.keep(a.TenantID, store.StoredByAttempt(len(text)+len(a.Error)+len(a.Excerpt)))
 }
 
 // detail is the document of an attempt, NULL when it is empty.
