@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 const acmeEvents = "/v1/tenants/acme/events"
@@ -200,6 +201,8 @@ func TestIngestErrors(t *testing.T) {
 		{hook.ErrOverloaded, 503, "overloaded", "1"},
 		{hook.ErrDraining, 503, "draining", "5"},
 		{fmt.Errorf("commit: %w", hook.ErrStoreUnavailable), 503, "store_unavailable", "2"},
+		{fmt.Errorf("read tenant: %w", store.ErrDamaged), 503, "store_damaged", "30"},
+		{fmt.Errorf("read tenant: %w", store.ErrFatal), 503, "store_unavailable", "2"},
 		{hook.ErrStoreFull, 507, "disk_full", "30"},
 		{hook.ErrUnknownTarget, 422, "validation_failed", ""},
 		{&hook.Invalid{Code: "schema_mismatch", Fields: []hook.FieldError{{Path: "payload.x", Message: "no"}}}, 422, "schema_mismatch", ""},

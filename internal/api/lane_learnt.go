@@ -44,22 +44,22 @@ type recoveryView struct {
 // showLearnt shows what a lane that was saved knows at now.
 func showLearnt(d store.Destination, now time.Time) learntView {
 	cp := d.Lane
-	v := learntView{Usual: perSecond(cp.Usual), Proven: perSecond(cp.Proven), HostRate: perSecond(cp.Host)}
-	if r := perSecond(cp.Ceiling); r != nil {
+	v := learntView{Usual: shownRate(cp.Usual), Proven: shownRate(cp.Proven), HostRate: shownRate(cp.Host)}
+	if r := shownRate(cp.Ceiling); r != nil {
 		v.Ceiling = &ceilingView{
 			Rate: *r, Learnt: *r, At: stamp(cp.CeilingAt), Sure: cp.CeilingSure(),
 		}
-		if l := perSecond(cp.CeilingLearnt); l != nil {
+		if l := shownRate(cp.CeilingLearnt); l != nil {
 			v.Ceiling.Learnt = *l
 		}
 		if !cp.CeilingAt.IsZero() {
 			v.Ceiling.TestAfter = stamp(cp.CeilingTestAt())
 		}
 	}
-	if r := perSecond(cp.ThrottleRate(now)); r != nil {
+	if r := shownRate(cp.ThrottleRate(now)); r != nil {
 		v.Throttle = &throttleView{Rate: *r, At: stamp(cp.ThrottledAt), RetryAfter: policy.FormatDuration(cp.RetryAfter)}
 	}
-	if r := perSecond(cp.Recovery); r != nil {
+	if r := shownRate(cp.Recovery); r != nil {
 		v.Recovery = &recoveryView{Rate: *r, Held: policy.FormatDuration(cp.Held.Round(time.Millisecond))}
 	}
 	return v
@@ -69,15 +69,15 @@ func showLearnt(d store.Destination, now time.Time) learntView {
 // rate, null and null for nothing. limit is the policy's own, 0: none.
 func pacingOf(d store.Destination, limit float64, now time.Time) (by *string, perSecond *float64) {
 	pacing := d.Pacing(now, limit)
-	if perSecond = perSecond(pacing.Rate); perSecond != nil {
+	if perSecond = shownRate(pacing.Rate); perSecond != nil {
 		by = nullable(string(pacing.By))
 	}
 	return by, perSecond
 }
 
-// rate shows requests per second, null for none: a rate that has grown beyond
+// shownRate shows requests per second, null for none: a rate that has grown beyond
 // all numbers limits nothing, and JSON has no word for it.
-func perSecond(r float64) *float64 {
+func shownRate(r float64) *float64 {
 	if !(r > 0) || math.IsInf(r, 1) {
 		return nil
 	}

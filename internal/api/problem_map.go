@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // Problems that need no details. They are copied before they are sent.
@@ -81,6 +82,7 @@ var sentinels = []struct {
 	{hook.ErrTenantFull, http.StatusInsufficientStorage, "tenant_storage_full", 10 * time.Minute},
 	{hook.ErrOverloaded, http.StatusServiceUnavailable, "overloaded", time.Second},
 	{hook.ErrDraining, http.StatusServiceUnavailable, "draining", 5 * time.Second},
+	{store.ErrDamaged, http.StatusServiceUnavailable, "store_damaged", 30 * time.Second},
 	{hook.ErrStoreUnavailable, http.StatusServiceUnavailable, "store_unavailable", 2 * time.Second},
 	{hook.ErrStoreFull, http.StatusInsufficientStorage, "disk_full", 30 * time.Second},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "overloaded", 2 * time.Second},

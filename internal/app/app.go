@@ -54,6 +54,7 @@ type App struct {
 	replays    *replay.Runner
 	watch      *watch.Watcher
 	metrics    *metric.Metrics
+	storeWatch *storeWatch
 }
 
 // New checks the options. It opens and starts nothing.
@@ -61,7 +62,7 @@ func New(o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: o, log: o.Log}
+	a := &App{opts: o, log: o.Log, storeWatch: newStoreWatch(o.Log)}
 	client, err := egress.New(a.egressConfig())
 	if err != nil {
 		return nil, err
@@ -235,7 +236,8 @@ func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) e
 	writer := start(outlive, failed, a.runWriter)
 	watcher := start(outlive, failed, a.watch.Run) // outlives those who tell it something
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
-	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics)
+	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics,
+		a.checkStore, a.awaitStoreLoss)
 	server := a.httpServer(guarded)
 	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })
 	a.announce(newKey)
@@ -393,7 +395,12 @@ func (b bell) Due(_, endpoint hook.ID) { b.a.dispatcher.DeliveryDue(endpoint) }
 // health answers the probes of load balancers and orchestrators.
 type health struct{ a *App }
 
-func (health) Live() error { return nil }
+func (h health) Live() error {
+	if h.a.storeWatch.lost.Load() {
+		return errors.New("the store failed for good; the process ends")
+	}
+	return nil
+}
 
 func (h health) Ready(ctx context.Context) []string {
 	if h.a.draining.Load() {

@@ -33,6 +33,11 @@ func (a *App) buildWatch() (err error) {
 			Storms: f.Storms, Warnings: f.Warnings, Open: f.Open, Closed: f.Closed, MaxRatio: f.MaxRatio, EventsDropped: f.Losses,
 		}
 	})
+	if a.opts.DatabaseURL == "" {
+		a.metrics.WatchStore(a.storeWatch.state)
+	}
+	record := func(t hook.OperationalType, detail any) { a.watch.Record(0, 0, t, detail) }
+	a.storeWatch.record.Store(&record)
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (db *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendi
 		wanted[s] = true
 	}
 	out = slices.DeleteFunc(out, func(p store.PendingEndpoint) bool { return !wanted[hook.ShardOf(p.ID)] })
-	return out, db.readErr("read pending endpoints", err)
+	return out, db.vitalErr("read pending endpoints", err)
 }
 
 // acceptedSince walks the newest ids only.
