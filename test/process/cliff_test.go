@@ -2,21 +2,11 @@ package process_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 )
-
-// inFull skips what takes minutes of real time, or asserts times, unless all of
-// it is asked for: the rules themselves are tested in virtual time.
-func inFull(t *testing.T) {
-	t.Helper()
-	if os.Getenv("STORM_IN_FULL") == "" {
-		t.Skip("takes minutes and a quiet machine: make storms")
-	}
-}
 
 // cliff is a destination that answers at once and crashes for ten seconds when
 // more than so many requests arrive within one.
@@ -206,7 +196,7 @@ func TestQuietEndpointAfterOne429(t *testing.T) {
 			eventually(t, time.Minute, "all arrive", func() bool { return d.report().OK >= 200+int64(throttles) })
 			took := time.Since(began)
 			t.Logf("200 events took %v", took)
-			if took > 3*time.Second && os.Getenv("STORM_IN_FULL") != "" || took > 30*time.Second {
+			if took > 3*time.Second && timesJudged() || took > 30*time.Second {
 				t.Errorf("200 events after a 429 took %v, want less than 3 s", took)
 			}
 		})
@@ -265,7 +255,7 @@ func TestThreeBehindARetryAfter(t *testing.T) {
 			if d.report().BrokenHolds > 0 || took < 4900*time.Millisecond {
 				t.Errorf("%d requests within the Retry-After, all after %v", d.report().BrokenHolds, took)
 			}
-			if took > 7*time.Second && os.Getenv("STORM_IN_FULL") != "" || took > 30*time.Second {
+			if took > 7*time.Second && timesJudged() || took > 30*time.Second {
 				t.Errorf("they took %v, want at most 7 s", took)
 			}
 		})
