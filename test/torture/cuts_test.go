@@ -77,8 +77,8 @@ func TestPowerCutsFindLosses(t *testing.T) {
 }
 
 func (c *cutter) finish() {
-	results.add(c.line)
-	c.t.Logf("%+v", c.line)
+	c.t.Helper()
+	fileLine(c.t, c.line)
 }
 
 // replay makes a number of cuts, some of them in each recording.

@@ -34,8 +34,7 @@ func TestKillsSQLite(t *testing.T) {
 	began := time.Now()
 	rounds(kills, func(n int) { line.count(killRound(t, rng, binary, n)) })
 	line.took = time.Since(began)
-	results.add(line)
-	t.Logf("%+v", line)
+	fileLine(t, line)
 	limitRepeats(t, line.again, kills, 1)
 }
 

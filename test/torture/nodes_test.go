@@ -110,7 +110,7 @@ func TestKillsPostgres(t *testing.T) {
 		f.finish(p, &line)
 	})
 	line.took = time.Since(began)
-	results.add(line)
+	fileLine(t, line)
 	limitRepeats(t, line.again, kills, 1)
 }
 
@@ -142,7 +142,7 @@ func TestPauses(t *testing.T) {
 	over := f.overLimit()
 	f.finish(p, &line)
 	line.took, line.other = time.Since(began), line.other+len(over)
-	results.add(line)
+	fileLine(t, line)
 	limitRepeats(t, line.again, pauses, 1)
 	if len(over) > 0 {
 		t.Errorf("endpoints with more requests at once than they allow: %s", strings.Join(over, "; "))
@@ -165,7 +165,7 @@ func TestPostgresFaults(t *testing.T) {
 		f.finish(p, &line)
 	})
 	line.took = time.Since(began)
-	results.add(line)
+	fileLine(t, line)
 	// A database that is away can leave every node with all it has in flight.
 	limitRepeats(t, line.again, faults, nodes)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/test/torture/check"
@@ -54,6 +55,17 @@ type report struct {
 }
 
 var results report
+
+// fileLine adds a line to the table. A part in which nothing was accepted has
+// tested nothing.
+func fileLine(t *testing.T, line result) {
+	t.Helper()
+	results.add(line)
+	t.Logf("%+v", line)
+	if line.accepted == 0 && line.unreadable == 0 {
+		t.Error("nothing was accepted: nothing was tested")
+	}
+}
 
 func (r *report) add(line result) {
 	r.mu.Lock()

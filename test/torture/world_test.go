@@ -142,14 +142,27 @@ func list[T any](server, path string, each func(T)) error {
 	}
 }
 
-// judge lets what is pending be delivered, reads the claims and compares the
-// three accounts, from their files.
+// judge lets what is pending be delivered and compares the three accounts.
 func (w *world) judge(server string, limit time.Duration) check.Verdict {
 	w.t.Helper()
 	w.beKind()
 	if err := quiet(server, limit); err != nil {
 		w.t.Logf("not quiet: %v", err)
 	}
+	v := check.Judge(w.history(server))
+	for _, finding := range v.Findings() {
+		w.t.Error(finding)
+	}
+	if !v.Clean() {
+		w.keep()
+	}
+	return v
+}
+
+// history adds the API's claims to what was written down, and reads all of it
+// from the files.
+func (w *world) history(server string) check.History {
+	w.t.Helper()
 	events, claims, err := w.claims(server)
 	if err != nil {
 		w.t.Fatal(err)
@@ -163,14 +176,7 @@ func (w *world) judge(server string, limit time.Duration) check.Verdict {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	v := check.Judge(h)
-	for _, finding := range v.Findings() {
-		w.t.Error(finding)
-	}
-	if !v.Clean() {
-		w.keep()
-	}
-	return v
+	return h
 }
 
 // keep copies the history to a place that outlives the test.
