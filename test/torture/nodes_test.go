@@ -52,12 +52,12 @@ func newFleet(t *testing.T, rng *rand.Rand, endpoints []*endpoint, args ...strin
 }
 
 // publish asks another node when one does not answer.
-func (f *fleet) publish() *publishers {
+func (f *fleet) publish(pause time.Duration) *publishers {
 	urls := make([]string, len(f.nodes))
 	for i, s := range f.nodes {
 		urls[i] = s.url
 	}
-	return publish(f.t, f.world.dir, load{clients: 9, pause: 30 * time.Millisecond}, f.rng, nil, f.names,
+	return publish(f.t, f.world.dir, load{clients: 9, pause: pause}, f.rng, nil, f.names,
 		func(client, try int) string { return urls[(client+try)%len(urls)] })
 }
 
@@ -93,13 +93,16 @@ func (f *fleet) finish(p *publishers, line *result) {
 
 // TestKillsPostgres kills nodes of a fleet at random moments under load.
 func TestKillsPostgres(t *testing.T) {
+	if !todo.long {
+		t.Skip("part of `make torture`; test/process kills nodes too")
+	}
 	rng := chance(t)
 	kills := todo.kills / 2
 	line := result{part: "kill -9", store: "Postgres, 3 nodes", faults: fmt.Sprintf("%d kills", kills)}
 	began := time.Now()
 	rounds(kills, func(n int) {
 		f := newFleet(t, rng, usual())
-		p := f.publish()
+		p := f.publish(30 * time.Millisecond)
 		for range n {
 			time.Sleep(between(rng, 50*time.Millisecond, 1500*time.Millisecond))
 			s := f.nodes[rng.IntN(nodes)]
@@ -130,7 +133,7 @@ func TestPauses(t *testing.T) {
 		slow = append(slow, &endpoint{name: "slow" + strconv.Itoa(i), low: 600 * time.Millisecond, high: 1800 * time.Millisecond, concurrency: 4})
 	}
 	f := newFleet(t, rng, slow)
-	p := f.publish()
+	p := f.publish(400 * time.Millisecond) // more than is sent, so that every lane is at its limit
 	for range pauses {
 		time.Sleep(between(rng, time.Second, 3*time.Second))
 		s := f.nodes[rng.IntN(nodes)]
@@ -152,12 +155,12 @@ func TestPauses(t *testing.T) {
 // TestPostgresFaults hurts the database and the way to it.
 func TestPostgresFaults(t *testing.T) {
 	rng := chance(t)
-	faults := max(todo.kills/5, 2)
+	faults := max(todo.kills/5, 3)
 	line := result{part: "database restarted, connections ended, network cut", store: "Postgres, 3 nodes", faults: fmt.Sprintf("%d faults", faults)}
 	began := time.Now()
 	rounds(faults, func(n int) {
 		f := newFleet(t, rng, usual())
-		p := f.publish()
+		p := f.publish(30 * time.Millisecond)
 		for range n {
 			time.Sleep(between(rng, 200*time.Millisecond, 2*time.Second))
 			t.Log(f.hurt())

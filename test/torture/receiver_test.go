@@ -72,7 +72,7 @@ func receive(t *testing.T, dir string, rng *rand.Rand, stamp func() int64, endpo
 	return r
 }
 
-// beKind ends the failures, so that what is left can be delivered.
+// beKind ends failures and waits, so that what is left is soon delivered.
 func (r *receiver) beKind() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,9 +89,13 @@ func (r *receiver) draw(name string) (e *endpoint, delay time.Duration, status i
 	}
 	e.flying++
 	e.most = max(e.most, e.flying)
-	status = http.StatusOK
-	if r.rng.Float64() < e.failures && !r.kind {
+	switch {
+	case r.kind:
+		return e, 0, http.StatusOK
+	case r.rng.Float64() < e.failures:
 		status = http.StatusServiceUnavailable
+	default:
+		status = http.StatusOK
 	}
 	return e, between(r.rng, e.low, e.high), status
 }
