@@ -1,0 +1,167 @@
+package torture_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/test/torture/check"
+)
+
+// endpoint is one destination: how it answers, and what it was told.
+type endpoint struct {
+	name        string
+	low, high   time.Duration // how long an answer takes
+	failures    float64       // share of answers 503 while it is tortured
+	concurrency int
+
+	id     string // at the server
+	secret []byte
+	flying int
+	most   int
+}
+
+// receiver is the customers' side. It is never hurt, and it writes down every
+// request before it answers.
+type receiver struct {
+	t     *testing.T
+	url   string
+	seen  *journal
+	stamp func() int64
+
+	mu        sync.Mutex
+	rng       *rand.Rand
+	endpoints map[string]*endpoint
+	kind      bool // everything is taken
+}
+
+// receive starts a receiver that writes into dir. stamp counts what the disk
+// has done so far; nil where nobody records it.
+func receive(t *testing.T, dir string, rng *rand.Rand, stamp func() int64, endpoints ...*endpoint) *receiver {
+	t.Helper()
+	seen, err := openJournal(filepath.Join(dir, seenFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{t: t, seen: seen, stamp: stamp, rng: rand.New(rand.NewPCG(rng.Uint64(), 1)), endpoints: make(map[string]*endpoint)}
+	for _, e := range endpoints {
+		r.endpoints[e.name] = e
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		_ = seen.close()
+	})
+	r.url = "http://" + listener.Addr().String()
+	return r
+}
+
+// beKind ends failures and waits, so that what is left is soon delivered.
+func (r *receiver) beKind() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kind = true
+}
+
+// draw says how a request is answered, and counts it in.
+func (r *receiver) draw(name string) (e *endpoint, delay time.Duration, status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e = r.endpoints[name]
+	if e == nil {
+		return nil, 0, http.StatusNotFound
+	}
+	e.flying++
+	e.most = max(e.most, e.flying)
+	switch {
+	case r.kind:
+		return e, 0, http.StatusOK
+	case r.rng.Float64() < e.failures:
+		status = http.StatusServiceUnavailable
+	default:
+		status = http.StatusOK
+	}
+	return e, between(r.rng, e.low, e.high), status
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the sender is gone: nothing was taken
+	}
+	e, delay, status := r.draw(strings.TrimPrefix(req.URL.Path, "/"))
+	if e == nil {
+		w.WriteHeader(status)
+		return
+	}
+	// A sender that is gone no longer has this request in flight.
+	left := sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		e.flying--
+	})
+	defer left()
+	select {
+	case <-time.After(delay):
+	case <-req.Context().Done():
+		left()
+		time.Sleep(delay)
+	}
+	sum := sha256.Sum256(body)
+	seen := check.Seen{
+		Endpoint: e.name, Event: req.Header.Get("Webhook-Id"), Body: hex.EncodeToString(sum[:]), Status: status,
+		Signed: r.signed(e, req.Header, body), Source: req.Header.Get("User-Agent"),
+	}
+	if r.stamp != nil {
+		seen.Stamp = r.stamp()
+	}
+	if _, err := r.seen.write(seen); err != nil {
+		r.t.Errorf("write down what arrived: %v", err)
+	}
+	w.WriteHeader(status)
+}
+
+// signed verifies the signature with code of its own: Standard Webhooks v1.
+func (r *receiver) signed(e *endpoint, header http.Header, body []byte) bool {
+	r.mu.Lock()
+	secret := e.secret
+	r.mu.Unlock()
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "%s.%s.%s", header.Get("Webhook-Id"), header.Get("Webhook-Timestamp"), body)
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	for _, one := range strings.Fields(header.Get("Webhook-Signature")) {
+		if hmac.Equal([]byte(one), []byte(want)) {
+			return true
+		}
+	}
+	return false
+}
+
+// overLimit returns the endpoints that had more requests at once than they
+// allow.
+func (r *receiver) overLimit() (over []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.endpoints {
+		if e.most > e.concurrency {
+			over = append(over, fmt.Sprintf("%s: %d at once, allowed %d", e.name, e.most, e.concurrency))
+		}
+	}
+	return over
+}
