@@ -101,7 +101,7 @@ func TestSimulateFiles(t *testing.T) {
 
 func TestSimulateAssert(t *testing.T) {
 	t.Parallel()
-	if got := simulate("--assert", "recrashes==0,dead==0,drain<=3"); got.code != 0 {
+	if got := simulate("--assert", "recrashes==0,dead==0,drain<=4"); got.code != 0 {
 		t.Errorf("exit %d, stderr %q", got.code, got.stderr)
 	}
 	got := simulate("--assert", "recrashes==0,waste==0,drain<0.5")
