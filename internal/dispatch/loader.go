@@ -240,10 +240,11 @@ func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 }
 
 // actOnWishes acts on what was asked of the lane while nobody owned it. A reset
-// that was acted on has closed the lane, a probe has moved its last failure.
+// that was acted on has closed the lane and left nothing that was learnt, a probe
+// has moved its last failure.
 func (l *loop) actOnWishes(now time.Time, r *resident, got loaded) {
 	reset, probe := got.dest.resetWantedAt, got.dest.probeWantedAt
-	if got.lane.Open && reset.After(got.lane.OpenedAt) && reset.After(got.lane.ClosedAt) {
+	if (got.lane.Open || got.lane.HasLearnt()) && reset.After(got.lane.LatestNews()) {
 		r.lane.Reset(now)
 		l.d.cfg.Settler.Settle(nil, l.checkpoint(r))
 	}

@@ -89,6 +89,24 @@ func (l *Lane) Checkpoint() Checkpoint {
 	return c
 }
 
+// HasLearnt reports whether anything paces the lane, or may do so after the next
+// failure.
+func (c Checkpoint) HasLearnt() bool {
+	return c.Pace > 0 || c.Recovery > 0 || c.Ceiling > 0 || c.Mark > 0
+}
+
+// LatestNews is when the breaker last moved, or something was learnt.
+func (c Checkpoint) LatestNews() time.Time {
+	at := later(c.OpenedAt, c.ClosedAt)
+	if c.Ceiling > 0 {
+		at = later(at, c.CeilingAt)
+	}
+	if c.Pace > 0 {
+		at = later(at, c.ThrottledAt.Add(-c.RetryAfter))
+	}
+	return later(at, c.MarkAt)
+}
+
 // Moved reports whether the learnt numbers differ enough from those of an
 // earlier checkpoint to be saved again.
 func (c Checkpoint) Moved(since Checkpoint) bool {

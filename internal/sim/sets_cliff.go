@@ -96,6 +96,8 @@ func hard() []Scenario {
 			s.Load, s.Again.Capacity = 0.2, 0.5
 		}),
 		atEdge("doubled", hardGoals+",first_crashes_max<=2,found_max<=1h", func(s *Scenario) {
+			// What is known is tested when it is two days old.
+			s.Load, s.Again.After = 0.2, Duration(50*time.Hour)
 			s.Again.Capacity, s.Again.For = 2, Duration(4*time.Hour)
 		}),
 		atEdge("host-20", hardGoals+",first_crashes_max<=3,first_drain<=2", func(s *Scenario) {
@@ -125,7 +127,7 @@ func flapping(name string, outage time.Duration) Scenario {
 // stray is an hour of ordinary traffic to an endpoint of which a part is always
 // full.
 func stray(name string, share, perSecond float64) Scenario {
-	return vary(name, "dead==0,broken_holds==0,max_waiting<=60", func(s *Scenario) {
+	return vary(name, "dead==0,broken_holds==0,max_waiting<=300", func(s *Scenario) {
 		s.Load, s.Capacity = 0.2, 5*perSecond
 		s.Latency, s.Network = Duration(50*time.Millisecond), Duration(time.Millisecond)
 		s.Stray = Stray{Share: share, RetryAfter: Duration(time.Second)}
