@@ -26,6 +26,10 @@ type WriterConfig struct {
 	// it is twice the time that a commit takes, up to GatherMost; 10ms.
 	Gather, GatherMost time.Duration
 	Local              bool // commits take the processor that everybody else wants
+	// SettleWait is how long results, for which nobody waits, are kept back so
+	// that several share a commit, unless SettleMany wait; 0: not at all, and 16.
+	SettleWait time.Duration
+	SettleMany int
 	// Patience is how long a publisher waits for an answer; 20s.
 	Patience time.Duration
 	// Committed is called after every commit, in commit order, before anybody
@@ -45,8 +49,9 @@ type Writer struct {
 	waiting []*ticket // in the order they came; those that have ended leave now and then
 	settles []*Settle
 	lanes   map[hook.ID]queuedSave
-	queued  int64 // settles that ever joined the queue ...
-	taken   int64 // ... and those of them that left it
+	queued  int64     // settles that ever joined the queue ...
+	taken   int64     // ... and those of them that left it
+	waits   time.Time // since when settles or checkpoints wait
 	closed  bool
 	failed  error // set once the store is lost for good
 	// Of the latest commit: when it began and how many rows it had. load is how
@@ -100,6 +105,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	cfg.MaxQueue = cfg.MaxQueue.or(Load{Rows: 65536, Bytes: 256 << 20})
 	cfg.Gather = cmp.Or(cfg.Gather, 4*time.Millisecond)
 	cfg.GatherMost = cmp.Or(cfg.GatherMost, 10*time.Millisecond)
+	cfg.SettleMany = cmp.Or(cfg.SettleMany, 16)
 	cfg.Patience = cmp.Or(cfg.Patience, 20*time.Second)
 	return &Writer{
 		cfg:     cfg,
@@ -170,6 +176,9 @@ func (w *Writer) enqueue(tenant hook.ID, l Load, t *ticket, accepts []*Accept) {
 func (w *Writer) Settle(s *Settle, save *LaneSave) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.settles)+len(w.lanes) == 0 {
+		w.waits = time.Now()
+	}
 	if s != nil {
 		w.settles = append(w.settles, s)
 		w.queued++
@@ -204,13 +213,16 @@ func (w *Writer) Run(ctx context.Context) error {
 	watch.Go(func() { w.watch(watching) })
 	defer watch.Wait()
 	defer stop()
+	later := time.NewTimer(0)
+	defer later.Stop()
 	for {
 		select {
 		case <-w.wake:
+		case <-later.C:
 		case <-ctx.Done():
 			return w.finish()
 		}
-		for w.pending() {
+		for w.due() {
 			w.gather()
 			if err := w.commitNext(ctx); err != nil {
 				return w.fail(err)
@@ -222,6 +234,7 @@ func (w *Writer) Run(ctx context.Context) error {
 				return w.finish()
 			}
 		}
+		later.Reset(w.untilDue())
 	}
 }
 
@@ -311,6 +324,9 @@ func (w *Writer) take() (*Batch, []*ticket) {
 	}
 	w.forgetEnded()
 
+	if !w.resultsDue(b.Now) {
+		return b, tickets
+	}
 	n := min(len(w.settles), w.cfg.MaxBatch)
 	b.Settles = append(make([]*Settle, 0, n), w.settles[:n]...)
 	w.settles = shift(w.settles, n)
