@@ -76,7 +76,7 @@ func TestResultsWaitForEachOther(t *testing.T) {
 		began := time.Now()
 		b.w.Settle(&store.Settle{}, nil)
 		time.Sleep(20 * time.Millisecond)
-		if err := b.w.Accept(accept(1)); err != nil {
+		if err := b.w.Accept(1, store.Load{Rows: 2}, func() []*store.Accept { return []*store.Accept{accept(1)} }); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 21*time.Millisecond {
