@@ -330,6 +330,13 @@ func (s *server) endpoint(url string, extra object) (id, secret string) {
 	return out.ID, out.Secret
 }
 
+// reset lets the server forget what it has learnt of an endpoint, as a person
+// does who knows that it is well: what waits for it is not spared any more.
+func (s *server) reset(endpoint string) {
+	s.t.Helper()
+	s.api("POST", "/endpoints/"+endpoint+"/reset", nil, nil)
+}
+
 // publish sends n events of a type through the batch route and returns how
 // many were accepted: all, or the test fails.
 func (s *server) publish(eventType string, n int) {
