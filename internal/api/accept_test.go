@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 const acmeEvents = "/v1/tenants/acme/events"
@@ -196,9 +197,12 @@ func TestIngestErrors(t *testing.T) {
 		{hook.ErrRateLimited, 429, "rate_limited", "1"},
 		{slowDown{hook.ErrRateLimited}, 429, "rate_limited", "8"},
 		{hook.ErrBacklogFull, 429, "backlog_full", "10"},
+		{hook.ErrTenantFull, 507, "tenant_storage_full", "600"},
 		{hook.ErrOverloaded, 503, "overloaded", "1"},
 		{hook.ErrDraining, 503, "draining", "5"},
 		{fmt.Errorf("commit: %w", hook.ErrStoreUnavailable), 503, "store_unavailable", "2"},
+		{fmt.Errorf("read tenant: %w", store.ErrDamaged), 503, "store_damaged", "30"},
+		{fmt.Errorf("read tenant: %w", store.ErrFatal), 503, "store_unavailable", "2"},
 		{hook.ErrStoreFull, 507, "disk_full", "30"},
 		{hook.ErrUnknownTarget, 422, "validation_failed", ""},
 		{&hook.Invalid{Code: "schema_mismatch", Fields: []hook.FieldError{{Path: "payload.x", Message: "no"}}}, 422, "schema_mismatch", ""},

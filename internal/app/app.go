@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
+	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/headroom"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -36,6 +38,7 @@ type App struct {
 
 	listener        atomic.Pointer[net.TCPAddr]
 	metricsListener atomic.Pointer[net.TCPAddr]
+	pprofListener   atomic.Pointer[net.TCPAddr]
 	draining        atomic.Bool
 
 	db         store.DB
@@ -51,6 +54,7 @@ type App struct {
 	replays    *replay.Runner
 	watch      *watch.Watcher
 	metrics    *metric.Metrics
+	storeWatch *storeWatch
 }
 
 // New checks the options. It opens and starts nothing.
@@ -58,7 +62,7 @@ func New(o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: o, log: o.Log}
+	a := &App{opts: o, log: o.Log, storeWatch: newStoreWatch(o.Log)}
 	client, err := egress.New(a.egressConfig())
 	if err != nil {
 		return nil, err
@@ -90,7 +94,7 @@ func (a *App) egressConfig() egress.Config {
 
 // self is what this server listens on: never a destination.
 func (a *App) self() (own []netip.AddrPort) {
-	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener} {
+	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener, &a.pprofListener} {
 		if addr := l.Load(); addr != nil {
 			own = append(own, addr.AddrPort())
 		}
@@ -134,7 +138,11 @@ func (a *App) serve(ctx context.Context) error {
 	if err := a.join(ctx); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	key, err := a.bootstrap(ctx)
+	guarded, err := a.guard(listener)
+	key := ""
+	if err == nil {
+		key, err = a.bootstrap(ctx)
+	}
 	if err == nil {
 		err = a.build()
 	}
@@ -144,7 +152,7 @@ func (a *App) serve(ctx context.Context) error {
 	if a.opts.Dev {
 		a.log.Warn("DEV MODE: deliveries to loopback and private addresses are allowed; never use this where untrusted people create endpoints")
 	}
-	return a.runParts(ctx, listener, key)
+	return a.runParts(ctx, guarded, key)
 }
 
 // build wires the parts. The writer hands what it commits to the dispatcher,
@@ -155,8 +163,13 @@ func (a *App) build() error {
 	if err != nil {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
+	limits, err := o.PolicyLimits.parse()
+	if err != nil {
+		return err
+	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
-		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), Log: a.log,
+		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
+		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), Log: a.log,
 		Committed: a.committed,
 	})
 	if err != nil {
@@ -178,14 +191,15 @@ func (a *App) build() error {
 	}
 	a.ingest, err = ingest.New(ingest.Config{
 		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
-		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, IdempotencyTTL: o.IdempotencyTTL,
+		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, MaxDeliveries: o.MaxRequestDeliveries, IdempotencyTTL: o.IdempotencyTTL,
 		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
-		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve,
+		TenantMaxStored: o.TenantMaxStored,
+		DiskFree:        a.diskFree(), DiskReserve: o.DiskReserve,
 	})
 	if err != nil {
 		return err
 	}
-	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData})
+	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit})
 	if err != nil {
 		return err
 	}
@@ -198,7 +212,11 @@ func (a *App) build() error {
 	}
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
-		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		TrustedProxies: o.TrustedProxies,
+		Metrics:        a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
+		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
+		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err
@@ -209,7 +227,7 @@ const shutdownGrace = 10 * time.Second
 
 // runParts runs everything until ctx ends or a part fails, and stops the parts
 // in the order of the stream: API, dispatcher, writer.
-func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string) error {
+func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	outlive := context.WithoutCancel(ctx)
@@ -218,9 +236,10 @@ func (a *App) runParts(ctx context.Context, listener net.Listener, newKey string
 	writer := start(outlive, failed, a.runWriter)
 	watcher := start(outlive, failed, a.watch.Run) // outlives those who tell it something
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
-	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics)
-	server := a.httpServer()
-	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, listener) })
+	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics,
+		a.checkStore, a.awaitStoreLoss)
+	server := a.httpServer(guarded)
+	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })
 	a.announce(newKey)
 
 	<-ctx.Done()
@@ -296,9 +315,25 @@ func start(ctx context.Context, failed *failure, runs ...func(context.Context) e
 	return p
 }
 
-func (a *App) httpServer() *http.Server {
+// guard bounds the connections of the API by the settings, or by what the
+// process may open.
+func (a *App) guard(listener net.Listener) (*door.Door, error) {
+	all := cmp.Or(a.opts.MaxConnections, door.Room(door.Descriptors()))
+	return door.New(listener, door.Config{
+		Max: all, PerAddress: cmp.Or(a.opts.MaxConnectionsPerAddress, door.Share(all)),
+		Proxies: a.opts.TrustedProxies, Silent: a.opts.TLSCertFile != "", Log: a.log,
+	})
+}
+
+func (a *App) httpServer(d *door.Door) *http.Server {
+	// Streams of HTTP/2 are no connections: nothing would bound them per
+	// address, nor the answers that they do not read.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	return &http.Server{
 		Handler:           a.api.Handler(),
+		Protocols:         &protocols,
+		ConnState:         d.State,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -308,6 +343,7 @@ func (a *App) httpServer() *http.Server {
 }
 
 func (a *App) serveHTTP(server *http.Server, listener net.Listener) error {
+	listener = relieved{listener, a.client.CloseIdle}
 	var err error
 	if a.opts.TLSCertFile != "" {
 		err = server.ServeTLS(listener, a.opts.TLSCertFile, a.opts.TLSKeyFile)
@@ -359,7 +395,12 @@ func (b bell) Due(_, endpoint hook.ID) { b.a.dispatcher.DeliveryDue(endpoint) }
 // health answers the probes of load balancers and orchestrators.
 type health struct{ a *App }
 
-func (health) Live() error { return nil }
+func (h health) Live() error {
+	if h.a.storeWatch.lost.Load() {
+		return errors.New("the store failed for good; the process ends")
+	}
+	return nil
+}
 
 func (h health) Ready(ctx context.Context) []string {
 	if h.a.draining.Load() {

@@ -50,7 +50,7 @@ func (a *App) prepareDataDir() (unlock func(), err error) {
 }
 
 func (a *App) openStore(ctx context.Context) error {
-	db, err := openStore(ctx, &a.opts, !a.opts.Migrate)
+	db, err := a.openDB(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,8 @@ func (a *App) openStore(ctx context.Context) error {
 	return nil
 }
 
-func openStore(ctx context.Context, o *Options, skipMigrate bool) (store.DB, error) {
+func (a *App) openDB(ctx context.Context) (store.DB, error) {
+	o, skipMigrate := &a.opts, !a.opts.Migrate
 	if o.DatabaseURL != "" {
 		db, err := postgres.Open(ctx, o.DatabaseURL, postgres.Options{MaxConns: o.StoreMaxConns, SkipMigrate: skipMigrate, Log: o.Log})
 		if err != nil {
@@ -66,7 +67,9 @@ func openStore(ctx context.Context, o *Options, skipMigrate bool) (store.DB, err
 		}
 		return db, nil
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(o.DataDir, databaseFile), sqlite.Options{SkipMigrate: skipMigrate})
+	db, err := sqlite.Open(ctx, filepath.Join(o.DataDir, databaseFile), sqlite.Options{
+		SkipMigrate: skipMigrate, Trouble: a.storeWatch.trouble,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open embedded store: %w", err)
 	}
@@ -293,6 +296,9 @@ func (a *App) servePprof(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.PprofListen)
 	if err != nil {
 		return fmt.Errorf("listen for pprof: %w", err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
+		a.pprofListener.Store(tcp)
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })

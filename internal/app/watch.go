@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
+	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/metric"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -32,6 +33,11 @@ func (a *App) buildWatch() (err error) {
 			Storms: f.Storms, Warnings: f.Warnings, Open: f.Open, Closed: f.Closed, MaxRatio: f.MaxRatio, EventsDropped: f.Losses,
 		}
 	})
+	if a.opts.DatabaseURL == "" {
+		a.metrics.WatchStore(a.storeWatch.state)
+	}
+	record := func(t hook.OperationalType, detail any) { a.watch.Record(0, 0, t, detail) }
+	a.storeWatch.record.Store(&record)
 	return nil
 }
 
@@ -101,6 +107,9 @@ func (a *App) onLoopback() bool {
 	return addr != nil && addr.IP.IsLoopback()
 }
 
+// metricsConnections is far more than there are scrapers.
+const metricsConnections = 32
+
 // serveMetrics serves the metrics on an address of their own when asked to.
 func (a *App) serveMetrics(ctx context.Context) error {
 	if a.opts.MetricsListen == "" {
@@ -114,12 +123,19 @@ func (a *App) serveMetrics(ctx context.Context) error {
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		a.metricsListener.Store(tcp)
 	}
+	guarded, err := door.New(listener, door.Config{Max: metricsConnections, PerAddress: metricsConnections, Log: a.log})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", api.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{
+		Handler: mux, ConnState: guarded.State,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(guarded); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
 	return nil

@@ -41,6 +41,7 @@ type shared struct {
 	cut       atomic.Bool  // its calls about leases fail
 	down      atomic.Bool  // its commits fail
 	takeTakes atomic.Int64 // before a take-over
+	readTakes atomic.Int64 // before an event is read
 	polls     chan hook.ID // what AcceptedSince was asked for, when not nil
 }
 
@@ -53,6 +54,11 @@ func (s *shared) Commit(ctx context.Context, b *store.Batch) error {
 		return errCut
 	}
 	return s.DB.Commit(ctx, b)
+}
+
+func (s *shared) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) {
+	time.Sleep(time.Duration(s.readTakes.Load()))
+	return s.DB.Event(context.WithoutCancel(ctx), tenant, id)
 }
 
 func (s *shared) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
@@ -165,6 +171,7 @@ type peer struct {
 	sends  sender
 	keeper dispatch.Keeper
 	hints  store.Hints
+	config func(*dispatch.Config)
 	halt   [2]func()
 	ended  chan error // of the dispatcher
 }
@@ -176,7 +183,7 @@ type sender struct {
 }
 
 func (s *sender) Send(ctx context.Context, req *egress.Request) egress.Result {
-	if s.before != nil {
+	if s.before != nil && mayStart(req) {
 		s.before(req.URL)
 	}
 	return s.sink.Send(ctx, req)
@@ -210,10 +217,14 @@ func (r *rig) join(b *book, name string, tune ...func(*peer)) *peer {
 	}
 	p.writer, err = store.NewWriter(store.WriterConfig{DB: p.db, Node: p.node.ID, Log: log, Committed: func(batch *store.Batch) { p.d.Committed(batch) }})
 	r.must(err)
-	p.d, err = dispatch.New(dispatch.Config{
+	cfg := dispatch.Config{
 		Store: p.db, Settler: p.writer, Sender: &p.sends, Vault: r.vault, IDs: ids, Node: p.node, Log: log, Loops: 2, Seed: 7,
 		Keeper: p.keeper, Hints: p.hints,
-	})
+	}
+	if p.config != nil {
+		p.config(&cfg)
+	}
+	p.d, err = dispatch.New(cfg)
 	r.must(err)
 	p.halt[0] = background(func(ctx context.Context) { p.ended <- p.d.Run(ctx) })
 	p.halt[1] = background(func(ctx context.Context) { _ = p.writer.Run(ctx) })

@@ -41,11 +41,13 @@ const (
 	SystemQueueSettled OperationalType = "system.retry_queue.settled"
 	BreakersMany       OperationalType = "system.breakers.many"
 	BreakersSettled    OperationalType = "system.breakers.settled"
+	StoreDamaged       OperationalType = "store.damaged"
 )
 
 var operationalTypes = []OperationalType{
 	StormStarted, StormEnded, RetryQueueGrowing, RetryQueueSettled, BreakerOpened, BreakerClosed,
 	EndpointFailing, EndpointDisabled, SystemQueueGrowing, SystemQueueSettled, BreakersMany, BreakersSettled,
+	StoreDamaged,
 }
 
 // OperationalTypes lists every type.

@@ -29,6 +29,8 @@ var (
 		"Endpoints whose retry queue grows.", nil, nil)
 	droppedDesc = prometheus.NewDesc("breakwater_operational_events_dropped_total",
 		"Operational events that were not stored because too many waited.", nil, nil)
+	damagedDesc = prometheus.NewDesc("breakwater_store_damaged_reads_total",
+		"Reads that failed because a part of the store is damaged.", nil, nil)
 )
 
 func counter(d *prometheus.Desc, v uint64, labels ...string) prometheus.Metric {
@@ -131,4 +133,16 @@ func (c laneCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(ratioDesc, l.MaxRatio)
 	ch <- gauge(warningsDesc, float64(l.Warnings))
 	ch <- counter(droppedDesc, l.EventsDropped)
+}
+
+// storeCollector asks for the state of the embedded store when it is read.
+type storeCollector struct{ state func() Store }
+
+// Describe implements prometheus.Collector.
+func (storeCollector) Describe(ch chan<- *prometheus.Desc) { ch <- damagedDesc }
+
+// Collect implements prometheus.Collector.
+func (c storeCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.state()
+	ch <- counter(damagedDesc, s.DamagedReads)
 }

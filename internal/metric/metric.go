@@ -30,6 +30,11 @@ type Lanes struct {
 	EventsDropped uint64  // operational events
 }
 
+// Store is the state of the embedded store at one moment.
+type Store struct {
+	DamagedReads uint64 // reads that met damage
+}
+
 // Metrics are the metrics of one server, in a registry of its own.
 type Metrics struct {
 	registry    *prometheus.Registry
@@ -53,6 +58,10 @@ func New(lanes func() Lanes) *Metrics {
 // Register adds what other parts measure. It panics when a name is taken: that
 // is a mistake of the program, found by any test that builds it.
 func (m *Metrics) Register(more ...prometheus.Collector) { m.registry.MustRegister(more...) }
+
+// WatchStore adds the metrics of the embedded store, which are asked for when
+// they are read.
+func (m *Metrics) WatchStore(state func() Store) { m.Register(storeCollector{state}) }
 
 // Attempted counts an attempt that has ended. It allocates nothing and never
 // waits.

@@ -48,7 +48,19 @@ type DB interface {
 // ErrFatal marks an error after which the store must not be used again: a
 // failed write or fsync of the embedded store may not be retried, because the
 // kernel may have dropped the dirty pages and would report success next time.
-var ErrFatal = errors.New("store failed for good")
+var ErrFatal error = &unusableError{"store failed for good"}
+
+// ErrDamaged marks a read that met a part of the store that cannot be read. The
+// rest of the store goes on working.
+var ErrDamaged error = &unusableError{"a part of the store is damaged and cannot be read"}
+
+// unusableError is a hook.ErrStoreUnavailable that has a cause of its own:
+// whoever asked may try again, and must not be told of a mistake.
+type unusableError struct{ text string }
+
+func (e *unusableError) Error() string { return e.text }
+
+func (e *unusableError) Unwrap() error { return hook.ErrStoreUnavailable }
 
 // ErrRefused marks a batch that the database will refuse every time because of
 // what is in it. Nothing was written. The writer then looks for the culprit
@@ -82,6 +94,13 @@ type Tidier interface {
 	// Tidy fails with ErrFatal when the store is lost. Other errors mean that
 	// the work is left for later.
 	Tidy(ctx context.Context) error
+}
+
+// Mortal is a store that can fail for good, also while nobody commits.
+type Mortal interface {
+	// AwaitLoss returns why the store has failed for good, once it has, or nil
+	// when ctx ends before.
+	AwaitLoss(ctx context.Context) error
 }
 
 // Batch is what one transaction writes.
@@ -129,7 +148,12 @@ type Settle struct {
 	Epoch int64
 	// Prev is Delivery.Attempts before the attempt. The row is written only
 	// while it still has this number, so a settle happens once.
-	Prev     int
+	Prev int
+	// Due is Delivery.DueAt as the sender knew it. A row with a wish for a manual
+	// send and another due time got that wish after the sender had read it. Such a
+	// wish outlives an attempt that fails: what the result makes of the delivery is
+	// what the wish restores. Without an attempt the settle is then SettleGone.
+	Due      time.Time
 	Delivery hook.Delivery
 	// Attempt is nil when a delivery ends without one (held too long).
 	Attempt *hook.Attempt
@@ -234,6 +258,15 @@ type Destination struct {
 	TenantPolicy []byte        // the tenant's policy level, JSON
 	Secrets      []hook.Secret // newest first, expired ones included
 	Lane         *lane.Checkpoint
+}
+
+// Pacing returns what keeps the requests of its lane apart at now, also of one
+// that was never saved. limit is the policy's own rate, 0: none.
+func (d *Destination) Pacing(now time.Time, limit float64) lane.Pacing {
+	if d.Lane == nil {
+		return lane.Checkpoint{}.Pacing(now, limit)
+	}
+	return d.Lane.Pacing(now, limit)
 }
 
 // Leases keep one owner per shard. On a database that is not shared the one

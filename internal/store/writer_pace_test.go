@@ -84,7 +84,7 @@ func TestWriterTidiesWhileNobodyWaits(t *testing.T) {
 				w, stop := runTidied(t, db)
 				for i := range 5 {
 					began := time.Now()
-					if err := w.Accept(accept(i)); err != nil {
+					if err := acceptAll(w, accept(i)); err != nil {
 						t.Fatal(err)
 					}
 					if took := time.Since(began); took > time.Millisecond {
@@ -105,11 +105,11 @@ func TestWriterEndsWithAStoreThatIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, stop := runTidied(t, &tidied{err: fmt.Errorf("sync the file: %w", store.ErrFatal)})
-		if err := w.Accept(accept(1)); err != nil {
+		if err := acceptAll(w, accept(1)); err != nil {
 			t.Errorf("Accept = %v, want the answer of its commit", err)
 		}
 		time.Sleep(time.Second)
-		if err := w.Accept(accept(2)); !errors.Is(err, hook.ErrStoreUnavailable) {
+		if err := acceptAll(w, accept(2)); !errors.Is(err, hook.ErrStoreUnavailable) {
 			t.Errorf("Accept after the failure = %v, want unavailable", err)
 		}
 		if err := stop(); !errors.Is(err, store.ErrFatal) {

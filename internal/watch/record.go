@@ -103,6 +103,8 @@ func (r *recorder) take(ctx context.Context, e hook.OperationalEvent) {
 // levelOf lets what needs attention stand out.
 func levelOf(t hook.OperationalType) slog.Level {
 	switch t {
+	case hook.StoreDamaged:
+		return slog.LevelError
 	case hook.StormStarted, hook.RetryQueueGrowing, hook.SystemQueueGrowing, hook.BreakersMany, hook.EndpointFailing, hook.EndpointDisabled:
 		return slog.LevelWarn
 	case hook.StormEnded, hook.RetryQueueSettled, hook.SystemQueueSettled, hook.BreakersSettled, hook.BreakerOpened, hook.BreakerClosed:

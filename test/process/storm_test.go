@@ -18,6 +18,12 @@ import (
 // events were accepted. A server that is away is passed over.
 func traffic(t *testing.T, url func(n int) string, perSecond float64) (accepted func() int64, stop func()) {
 	t.Helper()
+	return trafficOf(t, url, perSecond, func(int) string { return "order.paid" })
+}
+
+// trafficOf is traffic whose events are of several types.
+func trafficOf(t *testing.T, url func(n int) string, perSecond float64, kind func(n int) string) (accepted func() int64, stop func()) {
+	t.Helper()
 	var n atomic.Int64
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -33,7 +39,7 @@ func traffic(t *testing.T, url func(n int) string, perSecond float64) (accepted 
 			case <-tick.C:
 			}
 			next := func(try int) string { return url(i + try) }
-			if _, err := publishTo(t.Context(), next, "order.paid", fmt.Sprintf("%s-%d", t.Name(), i)); err == nil {
+			if _, err := publishTo(t.Context(), next, kind(i), fmt.Sprintf("%s-%d", t.Name(), i)); err == nil {
 				n.Add(1)
 			}
 		}

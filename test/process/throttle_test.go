@@ -14,7 +14,7 @@ func TestThrottlingDestination(t *testing.T) {
 	t.Parallel()
 	const rate, live, batch, find = 20.0, 10.0, 600, time.Minute
 	s := serve(t)
-	d := startSink(t, "--rate-limit", "20/s", "--rate-burst", "20", "--retry-after", "2", "--latency", "20ms")
+	d := startSink(t, "--throttle-over", "20/s", "--throttle-burst", "20", "--retry-after", "2", "--latency", "20ms")
 	endpoint, _ := s.endpoint(d.url+"/hook", nil)
 	accepted, stop := traffic(t, func(int) string { return s.url }, live)
 	time.Sleep(2 * time.Second)

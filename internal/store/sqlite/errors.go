@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ func code(err error) int {
 	return 0
 }
 
-// kind gives an error of SQLite the meaning that the contract names; nil when
-// it has none of those.
+// kind gives an error of the writer the meaning that the contract names; nil
+// when it has none of those.
 func kind(err error) error {
 	c := code(err)
 	switch {
@@ -40,6 +41,19 @@ func kind(err error) error {
 	}
 }
 
+// readKind is kind for a reader. It has written nothing, so nothing is in doubt
+// but what it wanted to read.
+func readKind(err error) error {
+	switch meaning := kind(err); {
+	case errors.Is(meaning, store.ErrFatal):
+		return store.ErrDamaged
+	case meaning == nil && code(err) != 0 && code(err)&0xff != codes.SQLITE_INTERRUPT:
+		return hook.ErrStoreUnavailable // no memory, no descriptor, a lock held too long
+	default:
+		return meaning
+	}
+}
+
 // usable fails once the store has failed for good.
 func (db *DB) usable() error {
 	if err := db.failed.Load(); err != nil {
@@ -48,31 +62,63 @@ func (db *DB) usable() error {
 	return nil
 }
 
-// fail names what was being done and gives the error its meaning. A fatal one
-// is remembered: from then on every call fails with it.
+// fail names what was being done with the writer's turn and gives the error its
+// meaning. A fatal one is remembered: from then on every call fails with it.
 func (db *DB) fail(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	meaning := kind(err)
-	switch {
-	case meaning == nil || errors.Is(err, meaning):
-		err = fmt.Errorf("%s: %w", doing, err)
-	default:
-		err = fmt.Errorf("%s: %w: %w", doing, meaning, err)
-	}
-	if errors.Is(meaning, store.ErrFatal) {
-		db.failed.CompareAndSwap(nil, &err)
+	err = describe(doing, meaning, err)
+	if errors.Is(meaning, store.ErrFatal) && db.failed.CompareAndSwap(nil, &err) {
+		close(db.lost)
 	}
 	return err
 }
 
-// readErr is fail for reads: no row means that the thing is not there.
-func (db *DB) readErr(doing string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%s: %w", doing, hook.ErrNotFound)
+func describe(doing string, meaning, err error) error {
+	if meaning == nil || errors.Is(err, meaning) {
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return db.fail(doing, err)
+	return fmt.Errorf("%s: %w: %w", doing, meaning, err)
+}
+
+// readErr is fail for reads: no row means that the thing is not there, and what
+// cannot be read fails whoever wanted it and nobody else.
+func (db *DB) readErr(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%s: %w", doing, hook.ErrNotFound)
+	case errors.Is(err, store.ErrFatal): // known already
+		return describe(doing, nil, err)
+	}
+	meaning := readKind(err)
+	err = describe(doing, meaning, err)
+	if db.trouble != nil && errors.Is(meaning, hook.ErrStoreUnavailable) {
+		db.trouble(doing, err)
+	}
+	return err
+}
+
+// vitalErr is readErr for what the server cannot do without: a store that cannot
+// be read there is lost, and a server that stayed would only look alive.
+func (db *DB) vitalErr(doing string, err error) error {
+	if errors.Is(readKind(err), store.ErrDamaged) {
+		return db.fail(doing, err)
+	}
+	return db.readErr(doing, err)
+}
+
+// AwaitLoss implements store.Mortal.
+func (db *DB) AwaitLoss(ctx context.Context) error {
+	select {
+	case <-db.lost:
+		return db.usable()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // uidTaken turns the violation of a unique index into hook.ErrUIDTaken. Ids are

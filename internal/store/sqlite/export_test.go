@@ -18,7 +18,8 @@ const (
 
 // Functions that are tested by themselves.
 var (
-	CheckDurable = checkDurable
+	CheckDurable  = checkDurable
+	ErrForeignLog = errForeignLog
 )
 
 // WalkQueries returns the two queries of a walk: the one that finds where to

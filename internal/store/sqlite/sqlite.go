@@ -35,6 +35,9 @@ type Options struct {
 	// SkipMigrate leaves the schema as it is; Open then fails when it is not
 	// current.
 	SkipMigrate bool
+	// Trouble is told of every read that failed because of the store, damage
+	// (store.ErrDamaged) among them; it must not block. nil: nobody is.
+	Trouble func(doing string, err error)
 }
 
 // DB is a store on SQLite. It implements store.DB.
@@ -43,7 +46,9 @@ type DB struct {
 	write *writer
 	read  *sql.DB
 
-	failed atomic.Pointer[error] // set once the file can no longer be trusted
+	failed  atomic.Pointer[error] // set once the file can no longer be trusted
+	lost    chan struct{}         // closed then
+	trouble func(doing string, err error)
 
 	unwritten *store.Unwritten
 	since     hook.ID // as stored; belongs to whoever has the writer's turn
@@ -56,6 +61,7 @@ type DB struct {
 var (
 	_ store.DB     = (*DB)(nil)
 	_ store.Tidier = (*DB)(nil)
+	_ store.Mortal = (*DB)(nil)
 )
 
 // Open locks the directory of the file at path, opens or makes the file, brings
@@ -65,7 +71,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db := &DB{lock: lock, unwritten: store.NewUnwritten()}
+	db := &DB{lock: lock, lost: make(chan struct{}), trouble: o.Trouble, unwritten: store.NewUnwritten()}
 	if err := db.open(ctx, path, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
 	}
@@ -129,7 +135,7 @@ func (db *DB) Ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return db.readErr("check schema", store.CheckSchema(ctx, appliedBy{db.read}, known))
+	return db.vitalErr("check schema", store.CheckSchema(ctx, appliedBy{db.read}, known))
 }
 
 // maxID looks at every table whose ids are drawn from the node's source, so
@@ -149,7 +155,7 @@ func (db *DB) MaxID(ctx context.Context) (hook.ID, error) {
 	}
 	var id hook.ID
 	err := db.row(ctx, maxID).Scan(&id)
-	return id, db.readErr("read greatest id", err)
+	return id, db.vitalErr("read greatest id", err)
 }
 
 // Prepare has nothing to do: SQLite has no partitions.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -191,49 +190,6 @@ func testLog(t *testing.T, tidy func(*sqlite.DB, context.Context) error, most in
 	if log.Size() > most || file.Size() < written/2 {
 		t.Errorf("log of %d bytes, file of %d bytes after %d bytes of payload", log.Size(), file.Size(), written)
 	}
-}
-
-// TestDamagedFileIsFatal overwrites the root page of deliveries: reading one
-// then fails, and from there on nothing works any more.
-func TestDamagedFileIsFatal(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), sqlite.FileName)
-	db, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-	check(t, err)
-	w := newLoad(t, db, 1)
-	batch := w.batch(50)
-	check(t, db.Commit(t.Context(), batch))
-	check(t, db.Close())
-	damage(t, path, "deliveries")
-
-	db = open(t, path)
-	if _, err := db.DeliveryByID(t.Context(), 0, batch.Accepts[0].Deliveries[0].ID); !errors.Is(err, store.ErrFatal) {
-		t.Fatalf("DeliveryByID = %v, want ErrFatal", err)
-	}
-	for name, call := range map[string]func() error{
-		"Commit":    func() error { return db.Commit(t.Context(), w.batch(1)) },
-		"Ping":      func() error { return db.Ping(t.Context()) },
-		"Usage":     func() error { _, err := db.Usage(t.Context()); return err },
-		"ListKeys":  func() error { _, err := db.ListKeys(t.Context(), store.Page{Limit: 1}); return err },
-		"Heartbeat": func() error { _, err := db.Heartbeat(t.Context(), w.node, 0); return err },
-		"Snapshot":  func() error { _, _, err := db.EndpointsOf(t.Context(), w.tenant); return err },
-	} {
-		if err := call(); !errors.Is(err, store.ErrFatal) {
-			t.Errorf("%s after the failure = %v, want ErrFatal", name, err)
-		}
-	}
-}
-
-func damage(t *testing.T, path, table string) {
-	t.Helper()
-	conn := inspect(t, path)
-	var root int64
-	check(t, conn.QueryRowContext(t.Context(), "SELECT rootpage FROM sqlite_schema WHERE name = ?", table).Scan(&root))
-	check(t, conn.Close())
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	check(t, err)
-	_, err = file.WriteAt([]byte(strings.Repeat("\xff", 8192)), (root-1)*8192)
-	check(t, errors.Join(err, file.Close()))
 }
 
 // TestBadRowIsRefused sends a row that no repetition can make fit.

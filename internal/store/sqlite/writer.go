@@ -24,6 +24,9 @@ type writer struct {
 }
 
 func openWriter(ctx context.Context, path string) (*writer, error) {
+	if err := checkFiles(path); err != nil {
+		return nil, err
+	}
 	if err := makePrivate(path); err != nil {
 		return nil, err
 	}

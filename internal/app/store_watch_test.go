@@ -1,0 +1,152 @@
+package app_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/breakwaterhq/breakwater/internal/app"
+	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// dataDir returns the data folder of a server that has run once, and the key of
+// its admin.
+func dataDir(t *testing.T) (dir, key string) {
+	t.Helper()
+	dir = t.TempDir()
+	t.Run("first start", func(t *testing.T) {
+		s, _, _ := run(t, dir, "")
+		key = s.key
+	})
+	return dir, key
+}
+
+// damagePage overwrites the root page of a table or an index.
+func damagePage(t *testing.T, dir, name string) {
+	t.Helper()
+	path := filepath.Join(dir, "breakwater.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root, size int64
+	err = errors.Join(
+		db.QueryRowContext(t.Context(), "SELECT rootpage FROM sqlite_schema WHERE name = ?", name).Scan(&root),
+		db.QueryRowContext(t.Context(), "PRAGMA page_size").Scan(&size), db.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(bytes.Repeat([]byte{0xff}, int(size)), (root-1)*size)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logText is a log that can be read while it is written.
+type logText struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
+}
+
+// run starts a server on a folder and returns it with its log and its end.
+func run(t *testing.T, dir, key string) (s *server, log *logText, ended <-chan error) {
+	t.Helper()
+	cfg, err := config.Load(config.Input{Version: "test", Environ: []string{
+		"BREAKWATER_DATA_DIR=" + dir, "BREAKWATER_LISTEN=127.0.0.1:0", "BREAKWATER_DEV=true",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan app.Started, 1)
+	log = &logText{}
+	cfg.Options.Announce = func(s app.Started) { started <- s }
+	cfg.Options.Log = slog.New(slog.NewTextHandler(log, nil))
+	a, err := app.New(cfg.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		done <- a.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-over
+	})
+	select {
+	case st := <-started:
+		return &server{t, st.URL, cmp.Or(key, st.AdminKey)}, log, done
+	case err := <-done:
+		t.Fatalf("the server ended: %v", err)
+		return nil, nil, nil
+	}
+}
+
+// TestDamageIsToldAndTheRestGoesOn damages what one list needs: only that request
+// fails, as one that may be sent again, and whoever runs the server hears of it.
+func TestDamageIsToldAndTheRestGoesOn(t *testing.T) {
+	t.Parallel()
+	dir, key := dataDir(t)
+	damagePage(t, dir, "replays_tenant")
+	s, log, _ := run(t, dir, key)
+	const list = "/v1/tenants/default/replays"
+	for range 3 {
+		if status, body := s.do(http.MethodGet, s.url+list, key, ""); status != 503 || !strings.Contains(body, "store_damaged") {
+			t.Fatalf("%s = %d %s, want 503 store_damaged", list, status, body)
+		}
+	}
+	s.api(http.MethodPost, "/v1/tenants/default/events", `{"type":"a","payload":1}`)
+	if n := strings.Count(log.String(), "A PART OF THE STORE IS DAMAGED"); n != 1 {
+		t.Errorf("%d lines tell of the damage, want 1:\n%s", n, log)
+	}
+	if _, metrics := s.do(http.MethodGet, s.url+"/metrics", "", ""); !strings.Contains(metrics, "breakwater_store_damaged_reads_total 3") {
+		t.Error("the metrics do not count the reads that failed")
+	}
+	s.eventually("the damage is recorded", func() bool {
+		return strings.Contains(s.api(http.MethodGet, "/v1/operational-events?type=store.damaged", ""), `"store.damaged"`)
+	})
+}
+
+// TestLostStoreEndsTheServer lets a change of an endpoint meet damage. Nobody
+// publishes, so that the writer of events would never hear of it.
+func TestLostStoreEndsTheServer(t *testing.T) {
+	t.Parallel()
+	dir, key := dataDir(t)
+	damagePage(t, dir, "secrets_endpoint")
+	s, _, ended := run(t, dir, key)
+	status, body := s.do(http.MethodPost, s.url+"/v1/tenants/default/endpoints", key, `{"url":"http://127.0.0.1:9000/"}`)
+	if status != 503 || !strings.Contains(body, "store_unavailable") {
+		t.Fatalf("create endpoint = %d %s, want 503 store_unavailable", status, body)
+	}
+	if err := <-ended; !errors.Is(err, store.ErrFatal) {
+		t.Errorf("Run = %v, want ErrFatal", err)
+	}
+}
