@@ -28,8 +28,14 @@ type endpoint struct {
 
 	id     string // at the server
 	secret []byte
-	flying int
+	flying map[*request]bool
 	most   int
+}
+
+// request is one that has not been answered yet.
+type request struct {
+	source string
+	woken  bool // its sender had been stopped past its lease
 }
 
 // receiver is the customers' side. It is never hurt, and it writes down every
@@ -43,7 +49,9 @@ type receiver struct {
 	mu        sync.Mutex
 	rng       *rand.Rand
 	endpoints map[string]*endpoint
-	kind      bool // everything is taken
+	kind      bool   // everything is taken
+	woken     string // the node that was stopped last, and goes on
+	stale     int    // requests of a woken node beside those of another
 }
 
 // receive starts a receiver that writes into dir. stamp counts what the disk
@@ -79,7 +87,34 @@ func (r *receiver) beKind() {
 	r.kind = true
 }
 
-// draw says how a request is answered, and counts it in.
+// wake notes that a node goes on that was stopped past its lease. It may send
+// for a lane again when it owns it again, and by then nobody else has a request
+// of that lane in flight.
+func (r *receiver) wake(source string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.woken = source
+}
+
+// begin counts a request in.
+func (r *receiver) begin(e *endpoint, source string) *request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := &request{source: source, woken: source == r.woken}
+	for other := range e.flying {
+		if other.source != source && (q.woken || other.woken) {
+			r.stale++
+		}
+	}
+	if e.flying == nil {
+		e.flying = make(map[*request]bool)
+	}
+	e.flying[q] = true
+	e.most = max(e.most, len(e.flying))
+	return q
+}
+
+// draw says how a request is answered.
 func (r *receiver) draw(name string) (e *endpoint, delay time.Duration, status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +122,6 @@ func (r *receiver) draw(name string) (e *endpoint, delay time.Duration, status i
 	if e == nil {
 		return nil, 0, http.StatusNotFound
 	}
-	e.flying++
-	e.most = max(e.most, e.flying)
 	switch {
 	case r.kind:
 		return e, 0, http.StatusOK
@@ -110,12 +143,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(status)
 		return
 	}
+	source := req.Header.Get("User-Agent")
+	q := r.begin(e, source)
 	// A sender that is gone no longer has this request in flight.
-	left := sync.OnceFunc(func() {
+	left := func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		e.flying--
-	})
+		delete(e.flying, q)
+	}
 	defer left()
 	select {
 	case <-time.After(delay):
@@ -126,7 +161,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	sum := sha256.Sum256(body)
 	seen := check.Seen{
 		Endpoint: e.name, Event: req.Header.Get("Webhook-Id"), Body: hex.EncodeToString(sum[:]), Status: status,
-		Signed: r.signed(e, req.Header, body), Source: req.Header.Get("User-Agent"),
+		Signed: r.signed(e, req.Header, body), Source: source,
 	}
 	if r.stamp != nil {
 		seen.Stamp = r.stamp()
@@ -154,7 +189,7 @@ func (r *receiver) signed(e *endpoint, header http.Header, body []byte) bool {
 }
 
 // overLimit returns the endpoints that had more requests at once than they
-// allow.
+// allow, and says how many came from a node that does not own the lane.
 func (r *receiver) overLimit() (over []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,6 +197,9 @@ func (r *receiver) overLimit() (over []string) {
 		if e.most > e.concurrency {
 			over = append(over, fmt.Sprintf("%s: %d at once, allowed %d", e.name, e.most, e.concurrency))
 		}
+	}
+	if r.stale > 0 {
+		over = append(over, fmt.Sprintf("%d requests of nodes that woke up beside those of the owner", r.stale))
 	}
 	return over
 }
