@@ -165,8 +165,16 @@ func TestLongLogIsToldAndBounded(t *testing.T) {
 		bytes          int64
 		warned, refuse bool
 	}{
-		{0, false, false}, {249, false, false}, {250, true, false}, {999, true, false}, {1000, true, true}, {5000, true, true},
-		{999, true, false}, {1000, true, true}, {100, false, false}, {300, true, false},
+		{0, false, false},
+		{249, false, false},
+		{250, true, false},
+		{999, true, false},
+		{1000, true, true},
+		{5000, true, true},
+		{999, true, false},
+		{1000, true, true},
+		{100, false, false},
+		{300, true, false},
 	} {
 		w.LogIs(tc.bytes)
 		if warned := len(w.Warnings()) > 0; warned != tc.warned {
