@@ -67,6 +67,7 @@ func TestResultsWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := startWriter(t, &script{takes: time.Millisecond}, store.WriterConfig{SettleWait: 40 * time.Millisecond, SettleMany: 16})
 		sizes := func() (out [][2]int) {
+			synctest.Wait()
 			for _, c := range b.committed {
 				out = append(out, [2]int{len(c.Accepts), len(c.Settles)})
 			}

@@ -101,9 +101,9 @@ func setFilter() error {
 		setModeFilter           = 1
 	)
 	type instruction struct {
-		code   uint16
-		jt, jf uint8
-		k      uint32
+		code  uint16
+		jt, _ uint8
+		k     uint32
 	}
 	n := len(traced)
 	program := []instruction{{code: load, k: 0}} // the number of the call

@@ -170,7 +170,7 @@ func TestPlansOfCommits(t *testing.T) {
 				}
 			}
 		}
-		counted := plan(t, conn, postgres.SettleReplaySQL, 49)
+		counted := plan(t, conn, postgres.SettleReplaySQL, 50)
 		if !strings.Contains(counted, "using replays_pkey") {
 			t.Errorf("settle of a replay: does not use replays_pkey:\n%s", counted)
 		}
