@@ -56,7 +56,12 @@ func ParseLimits(l PolicyLimits) (*policy.Limits, error) { return l.parse() }
 
 // ServePprof is servePprof for tests; Allows says whether deliveries may go to
 // a URL.
-func (a *App) ServePprof(ctx context.Context) error { return a.servePprof(ctx) }
+func (a *App) ServePprof(ctx context.Context) error {
+	if err := a.listen(ctx); err != nil {
+		return err
+	}
+	return a.servePprof(ctx)
+}
 
 // Allows says whether deliveries may go to a URL.
 func (a *App) Allows(url string) bool {

@@ -69,7 +69,7 @@ const kills = 20
 // TestKillNine kills the server 20 times at random moments under load: nothing
 // that was accepted is lost, and no more arrives twice than was unsettled at a
 // kill.
-func TestKillNine(t *testing.T) { // beside nothing else: it takes all the machine has
+func TestKillNine(t *testing.T) { //nolint:tparallel // beside nothing else: it takes all the machine has
 	stores(t, func(t *testing.T, args ...string) {
 		const maxInFlight = 32
 		seed := uint64(time.Now().UnixNano())

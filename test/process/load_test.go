@@ -91,7 +91,7 @@ func (n neighbours) measure(t *testing.T) time.Duration {
 
 // TestBacklogStaysOnDisk: 30,000 events wait for a dead endpoint and cost
 // neither memory nor requests.
-func TestBacklogStaysOnDisk(t *testing.T) {
+func TestBacklogStaysOnDisk(t *testing.T) { //nolint:tparallel // memory is measured
 	stores(t, func(t *testing.T, args ...string) {
 		r := receive(t)
 		s := serve(t, args...)

@@ -167,7 +167,7 @@ func (s *server) startAt(listen string) error {
 	}
 	if err != nil {
 		_ = cmd.Process.Kill()
-		return fmt.Errorf("%w, %v: %q", err, <-done, line)
+		return fmt.Errorf("%w, %w: %q", err, <-done, line)
 	}
 	s.cmd, s.done = cmd, done
 	if s.url == "" { // clients read it while the server is restarted

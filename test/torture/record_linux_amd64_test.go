@@ -478,8 +478,8 @@ func (r *recorder) text(address uint64) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if end := bytes.IndexByte(word, 0); end >= 0 {
-			return string(append(out, word[:end]...)), nil
+		if last, _, ends := bytes.Cut(word, []byte{0}); ends {
+			return string(append(out, last...)), nil
 		}
 		out, address = append(out, word...), address+uint64(step)
 	}
