@@ -14,6 +14,7 @@ type cliff struct {
 	crashOver, live float64
 	nodes           int // on Postgres; 0: one on SQLite
 	kill            bool
+	quit            func() // ends the traffic in the middle of the drain
 }
 
 // fall is what an outage and the drain after it came to.
@@ -51,6 +52,10 @@ func (c cliff) outage(s *storm, accepted func() int64, lasts time.Duration, kill
 	ended := time.Now()
 	if kill {
 		s.killDuringDrain(ended)
+	}
+	if c.quit != nil {
+		time.Sleep(besideTraffic)
+		c.quit()
 	}
 	eventually(s.t, 5*time.Minute, "the backlog is drained", func() bool {
 		time.Sleep(200 * time.Millisecond)
@@ -138,8 +143,8 @@ func TestShortOutageOfACliff(t *testing.T) {
 	s := c.start(t)
 	accepted, stop := traffic(t, func(int) string { return s.nodes[0].url }, c.live)
 	time.Sleep(12 * time.Second)
+	c.quit = stop
 	f := c.outage(s, accepted, 10*time.Second, false)
-	stop()
 	eventually(t, 3*time.Minute, "everything is delivered", func() bool { return s.d.report().UniqueIDs >= accepted() })
 	t.Logf("%+v", f)
 	if f.crashes > 1 {
