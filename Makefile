@@ -27,7 +27,7 @@ build: ## static binary in bin/
 # Nothing is taken from the cache: tests of the real binary depend on more than
 # their own package.
 test: check postgres
-	$(GO) test -race -count=1 -timeout 30m ./...
+	$(GO) test -race -count=1 -timeout 75m ./...
 	$(MAKE) --no-print-directory fuzz
 	scripts/lint-if-possible
 
