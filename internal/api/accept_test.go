@@ -197,6 +197,7 @@ func TestIngestErrors(t *testing.T) {
 		{hook.ErrRateLimited, 429, "rate_limited", "1"},
 		{slowDown{hook.ErrRateLimited}, 429, "rate_limited", "8"},
 		{hook.ErrBacklogFull, 429, "backlog_full", "10"},
+		{hook.ErrTenantFull, 507, "tenant_storage_full", "600"},
 		{hook.ErrOverloaded, 503, "overloaded", "1"},
 		{hook.ErrDraining, 503, "draining", "5"},
 		{fmt.Errorf("commit: %w", hook.ErrStoreUnavailable), 503, "store_unavailable", "2"},

@@ -84,12 +84,19 @@ type Config struct {
 	Metrics MetricsAccess // zero: not served
 	Backups Backups       // nil: the store has tools of its own
 
+	TrustedProxies Proxies // whose X-Forwarded-For is believed; none: nobody's
+
 	ServerPolicy []byte         // the server's policy level, JSON; nil: none
 	PolicyLimits *policy.Limits // nil: none
 	MaxPayload   int64          // 0: 1 MiB
 	MaxBatchBody int64          // 0: 16 MiB
-	SignScheme   string         // of new endpoints; empty: standard
-	StripeHeader string         // header of the stripe scheme; empty: must be given per endpoint
+	MaxEndpoints int64          // of a tenant without a limit of its own; 0: no limit
+	KeyWriteRate float64        // changes a second of a tenant's key; 0: no limit
+	ControlRoom  func() error   // says why there is no room for changes; nil: there always is
+	// TenantRoom says why a tenant may store nothing more; nil: it always may.
+	TenantRoom   func(hook.Tenant) error
+	SignScheme   string // of new endpoints; empty: standard
+	StripeHeader string // header of the stripe scheme; empty: must be given per endpoint
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now
@@ -109,7 +116,9 @@ type API struct {
 	huma    huma.API
 	routes  []*route
 	auth    *authenticator
+	control *control
 	tenants *freshCache[string, hook.ID]
+	shelf   *shelf
 	cursors cursorKey
 	spec    []byte
 }
@@ -137,7 +146,9 @@ func New(cfg Config) (*API, error) {
 		log:     cfg.Log,
 		mux:     http.NewServeMux(),
 		auth:    newAuthenticator(cfg.Store),
+		control: newControl(&cfg),
 		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
+		shelf:   newShelf(maxLargeReads, max(maxLargeOfKey, cfg.MaxPayload)),
 		cursors: newCursorKey(cfg.Vault),
 	}
 	a.huma = newHuma(a)
@@ -166,6 +177,9 @@ func (cfg *Config) complete() error {
 	}
 	if cfg.SignScheme == "" {
 		cfg.SignScheme = hook.SchemeStandard.String()
+	}
+	if cfg.TenantRoom == nil {
+		cfg.TenantRoom = func(hook.Tenant) error { return nil }
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

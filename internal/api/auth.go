@@ -19,6 +19,8 @@ import (
 type authenticator struct {
 	keys  store.Keys
 	cache *freshCache[[32]byte, *hook.APIKey] // keys are never changed
+	index *keyIndex
+	looks *allowance
 	bad   *badKeys
 
 	mu   sync.Mutex
@@ -29,6 +31,8 @@ func newAuthenticator(keys store.Keys) *authenticator {
 	return &authenticator{
 		keys:  keys,
 		cache: newFreshCache[[32]byte, *hook.APIKey](maxCachedKeys, cacheFor),
+		index: newKeyIndex(keys),
+		looks: &allowance{rate: missesPerSecond, burst: missesAtOnce},
 		bad:   newBadKeys(),
 		used:  map[hook.ID]time.Time{},
 	}
@@ -58,26 +62,47 @@ func (a *authenticator) key(ctx context.Context, h http.Header, c *call) (*hook.
 	return k, nil
 }
 
-// lookup reads a key. While an address is over its limit, only keys seen before
-// are looked up for it: guesses cost the store nothing, and neighbours behind
-// the same address go on working.
+// lookup reads a key. What wrong keys cost the store is bounded, and never at
+// the cost of right ones: a key that was not seen before is looked up while
+// few were wrong of late, from its address and in all; otherwise only when the
+// index of all keys has it.
 func (a *authenticator) lookup(ctx context.Context, hash [32]byte, c *call) (*hook.APIKey, error) {
 	if k, ok := a.cache.fresh(hash, c.now); ok {
 		return k, nil
 	}
-	if wait := a.bad.wait(c.remote(), c.now); wait > 0 && !a.cache.known(hash) {
-		return nil, errTooManyBadKeys(wait)
+	paid := false
+	if !a.cache.known(hash) {
+		paid = a.bad.wait(c.remote(), c.now) == 0 && a.looks.take(c.now)
+		if !paid {
+			has, err := a.index.has(ctx, hash, c.now)
+			if err != nil {
+				return nil, fmt.Errorf("look up key: %w", err)
+			}
+			if !has {
+				return nil, a.refuse(c)
+			}
+		}
 	}
 	k, err := a.keys.KeyByHash(ctx, hash)
 	if errors.Is(err, hook.ErrNotFound) {
 		a.cache.forget(hash)
+		a.index.remove(hash)
 		return nil, a.refuse(c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look up key: %w", err)
 	}
+	if paid {
+		a.looks.giveBack()
+	}
 	a.cache.put(hash, &k, c.now)
 	return &k, nil
+}
+
+// revoked makes this process forget one key at once. The others stay: a person
+// who revokes keys in a hurry must not shut out everybody else.
+func (a *authenticator) revoked(id hook.ID) {
+	a.cache.forgetIf(func(k *hook.APIKey) bool { return k.ID == id })
 }
 
 // refuse counts a wrong key and returns the answer for it.

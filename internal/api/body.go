@@ -28,6 +28,9 @@ func readControlBody(rt *route, w http.ResponseWriter, r *http.Request) error {
 	if err := checkJSON(body); err != nil {
 		return err
 	}
+	if err := checkNames(body); err != nil {
+		return err
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	return nil
@@ -42,8 +45,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, errTooLarge(limit)
 	}
 	if r.ContentLength >= 0 { // net/http ends the body there
-		body := make([]byte, r.ContentLength)
-		if _, err := io.ReadFull(r.Body, body); err != nil {
+		body, err := readExactly(r.Body, int(r.ContentLength))
+		if err != nil {
 			return nil, errInvalidJSON("the body ended early")
 		}
 		return body, nil
@@ -56,6 +59,26 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, errInvalidJSON("the body ended early")
 	}
 	return body, nil
+}
+
+// firstRoom is what a body gets before a byte of it has come: a client that only
+// announces a large one must not cost us its size.
+const firstRoom = 64 << 10
+
+// readExactly reads n bytes into a buffer that grows with what has arrived.
+func readExactly(r io.Reader, n int) ([]byte, error) {
+	body := make([]byte, min(n, firstRoom))
+	for at := 0; ; {
+		if _, err := io.ReadFull(r, body[at:]); err != nil {
+			return nil, err
+		}
+		if at = len(body); at == n {
+			return body, nil
+		}
+		grown := make([]byte, min(n, 4*at))
+		copy(grown, body)
+		body = grown
+	}
 }
 
 // checkMediaType accepts JSON, nothing, and the form type that curl sends

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -61,15 +62,17 @@ func (c *freshCache[K, V]) put(k K, v V, read time.Time) {
 	c.m[k] = cached[V]{v, read}
 }
 
-// makeRoom drops what is stale, or everything when nothing is.
+// makeRoom drops what is stale, or half of it when nothing is.
 func (c *freshCache[K, V]) makeRoom(now time.Time) {
-	for k, e := range c.m {
-		if now.Sub(e.read) >= c.ttl {
-			delete(c.m, k)
-		}
+	maps.DeleteFunc(c.m, func(_ K, e cached[V]) bool { return now.Sub(e.read) >= c.ttl })
+	if len(c.m) < c.max {
+		return
 	}
-	if len(c.m) >= c.max {
-		clear(c.m)
+	for k := range c.m {
+		if len(c.m) <= c.max/2 {
+			return
+		}
+		delete(c.m, k)
 	}
 }
 
@@ -83,4 +86,11 @@ func (c *freshCache[K, V]) forgetAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.m)
+}
+
+// forgetIf drops the values that match.
+func (c *freshCache[K, V]) forgetIf(match func(V) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.m, func(_ K, e cached[V]) bool { return match(e.value) })
 }

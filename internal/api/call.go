@@ -13,14 +13,18 @@ import (
 // call is what the API knows about the request being served. It is made by
 // serve and filled in by admit, before any handler sees it.
 type call struct {
-	id     string // request id
-	peer   string // address and port
+	id     string     // request id
+	peer   string     // address and port
+	client netip.Addr // as trusted proxies tell it; invalid: the peer
 	now    time.Time
 	route  *route
 	path   string       // of the request, objects as the client named them
 	key    *hook.APIKey // nil on routes that need none
 	tenant hook.ID      // of the path; 0: every tenant the key may see
 	query  url.Values
+	hops   int // of a request that is itself a delivery
+	// release gives back what the answer holds; nil: nothing.
+	release func()
 }
 
 type callKey struct{}
@@ -55,12 +59,19 @@ func (c *call) oneTenant() (hook.ID, error) {
 	return c.tenant, nil
 }
 
-// remote returns the address of the peer. Headers that claim another one are
-// not believed: they would let a client escape the limit on bad keys.
-func (c *call) remote() netip.Addr {
-	ap, err := netip.ParseAddrPort(c.peer)
-	if err != nil {
-		return netip.Addr{}
+// letGo gives back what the answer held.
+func (c *call) letGo() {
+	if c.release != nil {
+		c.release()
 	}
-	return ap.Addr().Unmap().WithZone("")
+}
+
+// remote returns the address of the client: the peer's, unless the peer is a
+// proxy that the operator trusts to tell it. Headers of others are not
+// believed: they would let a client escape the limit on bad keys.
+func (c *call) remote() netip.Addr {
+	if c.client.IsValid() {
+		return c.client
+	}
+	return peerAddr(c.peer)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,9 +22,10 @@ type DeliveryParams struct {
 	Event    string   `query:"event" maxLength:"64"`
 }
 
-// StatusParams filter deliveries by status.
+// StatusParams filter deliveries by status, and by what keeps them.
 type StatusParams struct {
-	Status []string `query:"status,explode" doc:"pending, delivered, dead or cancelled; or one of the views held and retrying."`
+	Status     []string `query:"status,explode" doc:"pending, delivered, dead or cancelled; or one of the views held and retrying."`
+	WaitingFor []string `query:"waiting_for,explode" doc:"Due, but not sent because the endpoint is paused or disabled (paused), its breaker is open (open), it asked for silence (hold), or its lane is paced (pace); repeat for alternatives. What is in flight at this moment is among those."`
 }
 
 type deliveryList struct {
@@ -92,12 +92,12 @@ func (a *API) addDeliveryRoutes() {
 	register(a, huma.Operation{
 		OperationID: "list-deliveries", Method: http.MethodGet, Path: deliveriesPath, Summary: "List deliveries", Tags: tags,
 	}, needRead, func(ctx context.Context, c *call, in *deliveryList) (*listOutput[deliveryView], error) {
-		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, in.Status)
+		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, in.StatusParams)
 	})
 	register(a, huma.Operation{
 		OperationID: "count-deliveries", Method: http.MethodGet, Path: deliveriesPath + "/count", Summary: "Count deliveries", Tags: tags,
 	}, needRead, func(ctx context.Context, c *call, in *deliveryCount) (*output[countView], error) {
-		return a.countDeliveries(ctx, c, in.DeliveryParams, in.Status)
+		return a.countDeliveries(ctx, c, in.DeliveryParams, in.StatusParams)
 	})
 	register(a, huma.Operation{
 		OperationID: "list-dead-letters", Method: http.MethodGet, Path: deadPath, Summary: "List dead letters", Tags: tags,
@@ -126,9 +126,9 @@ func (a *API) addDeliveryRoutes() {
 	}, needWrite, a.cancelDelivery)
 }
 
-var onlyDead = []string{"dead"}
+var onlyDead = StatusParams{Status: []string{"dead"}}
 
-func (a *API) listDeliveries(ctx context.Context, c *call, p PageParams, in DeliveryParams, status []string) (*listOutput[deliveryView], error) {
+func (a *API) listDeliveries(ctx context.Context, c *call, p PageParams, in DeliveryParams, status StatusParams) (*listOutput[deliveryView], error) {
 	page, err := a.cursors.page(c, p)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (a *API) pageOfDeliveries(ctx context.Context, c *call, p PageParams, rows 
 	return out, nil
 }
 
-func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, status []string) (*output[countView], error) {
+func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, status StatusParams) (*output[countView], error) {
 	f, none, err := a.deliveryFilter(ctx, c, in, status)
 	if err != nil {
 		return nil, err
@@ -181,9 +181,12 @@ func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, s
 }
 
 // deliveryFilter reads the filters. none means that nothing can match.
-func (a *API) deliveryFilter(ctx context.Context, c *call, in DeliveryParams, status []string) (f store.DeliveryFilter, none bool, err error) {
+func (a *API) deliveryFilter(ctx context.Context, c *call, in DeliveryParams, status StatusParams) (f store.DeliveryFilter, none bool, err error) {
 	f.Tenant, f.Types = c.tenant, in.Type
 	if err = checkPatterns(in.Type); err != nil {
+		return f, false, err
+	}
+	if err = checkWaits(status.WaitingFor); err != nil {
 		return f, false, err
 	}
 	if f.Since, f.Until, err = in.times(c.now); err != nil {
@@ -204,7 +207,10 @@ func (a *API) deliveryFilter(ctx context.Context, c *call, in DeliveryParams, st
 	if f.Endpoints, err = a.filterEndpoints(ctx, c, in.Endpoint); err != nil {
 		return f, false, err
 	}
-	return a.filterStatus(ctx, f, status)
+	if f, none, err = a.filterStatus(ctx, f, status.Status); none || err != nil {
+		return f, none, err
+	}
+	return a.filterWaiting(ctx, c, f, status.WaitingFor)
 }
 
 // filterEndpoints reads the endpoint filter. Ids are not looked up: the tenant
@@ -258,46 +264,9 @@ func (a *API) filterView(ctx context.Context, f store.DeliveryFilter, view strin
 		f.Retrying = true
 		return f, false, nil
 	}
-	held, err := a.heldEndpoints(ctx, f.Tenant)
-	if err != nil {
-		return f, false, err
-	}
-	if len(f.Endpoints) > 0 {
-		held = slices.DeleteFunc(held, func(id hook.ID) bool { return !slices.Contains(f.Endpoints, id) })
-	}
-	f.Endpoints = held
-	return f, len(held) == 0, nil
-}
-
-// heldEndpoints returns the endpoints that hold their deliveries now.
-func (a *API) heldEndpoints(ctx context.Context, tenant hook.ID) ([]hook.ID, error) {
-	var held []hook.ID
-	page := store.Page{Limit: 250}
-	for {
-		list, err := a.cfg.Store.ListEndpoints(ctx, tenant, page)
-		if err != nil {
-			return nil, fmt.Errorf("list endpoints: %w", err)
-		}
-		ids := make([]hook.ID, len(list))
-		for i, e := range list {
-			ids[i] = e.ID
-		}
-		if len(ids) > 0 {
-			dests, err := a.cfg.Store.Destinations(ctx, ids)
-			if err != nil {
-				return nil, fmt.Errorf("read destinations: %w", err)
-			}
-			for _, d := range dests {
-				if isHolding(d) {
-					held = append(held, d.Endpoint.ID)
-				}
-			}
-		}
-		if len(list) < page.Limit {
-			return held, nil
-		}
-		page.After = list[len(list)-1].ID
-	}
+	var err error
+	f.Endpoints, err = a.endpointsThat(ctx, f.Tenant, f.Endpoints, isHolding)
+	return f, len(f.Endpoints) == 0, err
 }
 
 func (a *API) listEventDeliveries(ctx context.Context, c *call, in *eventDeliveryList) (*listOutput[deliveryView], error) {
@@ -343,6 +312,9 @@ func (a *API) showDelivery(ctx context.Context, row store.DeliveryRow) (*output[
 func (a *API) listAttempts(ctx context.Context, c *call, in *deliveryInput) (*listOutput[attemptView], error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.large(ctx, c, largeAttempts); err != nil {
 		return nil, err
 	}
 	attempts, err := a.cfg.Store.AttemptsOf(ctx, row.TenantID, row.ID)

@@ -24,6 +24,7 @@ type deliveryView struct {
 	Charged          int       `json:"charged" doc:"Attempts of this run that count."`
 	Run              int       `json:"run"`
 	DueAt            stamp     `json:"due_at"`
+	WaitingFor       *string   `json:"waiting_for" doc:"Of a pending delivery that is due, what keeps it. paused: its endpoint is paused or disabled. open: the breaker is open. hold: the endpoint asked for silence. pace: its lane is paced, see paced_by of the lane. null: nothing; it is sent now, or as soon as requests before it have ended."`
 	CreatedAt        stamp     `json:"created_at"`
 	SettledAt        stamp     `json:"settled_at"`
 	FirstDeliveredAt stamp     `json:"first_delivered_at"`
@@ -47,12 +48,16 @@ const (
 	viewRetrying = "retrying"
 )
 
-// holding says which endpoints of a page hold their deliveries, and how long
-// deliveries may take there.
-type holding map[hook.ID]laneFacts
+// holding says which endpoints of a page hold their deliveries at a moment, why,
+// and how long deliveries may take there.
+type holding struct {
+	at    time.Time
+	lanes map[hook.ID]laneFacts
+}
 
 type laneFacts struct {
 	held       bool
+	waiting    string // what is due waits for this
 	maxElapsed time.Duration
 }
 
@@ -66,22 +71,22 @@ func (a *API) holdingOf(ctx context.Context, rows []store.DeliveryRow) (holding,
 			ids = append(ids, r.EndpointID)
 		}
 	}
+	h := holding{at: a.now()}
 	if len(ids) == 0 {
-		return nil, nil
+		return h, nil
 	}
 	dests, err := a.cfg.Store.Destinations(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read destinations: %w", err)
+		return h, fmt.Errorf("read destinations: %w", err)
 	}
-	out := make(holding, len(dests))
+	h.lanes = make(map[hook.ID]laneFacts, len(dests))
 	for _, d := range dests {
-		f := laneFacts{held: isHolding(d)}
-		if r, err := a.resolve(d.TenantPolicy, d.Endpoint.Policy); err == nil {
-			f.maxElapsed = r.Policy.Retry.MaxElapsed
+		p := a.policyOf(d)
+		h.lanes[d.Endpoint.ID] = laneFacts{
+			held: isHolding(d), waiting: waitAt(d, p.RateLimit.PerSecond, h.at), maxElapsed: p.Retry.MaxElapsed,
 		}
-		out[d.Endpoint.ID] = f
 	}
-	return out, nil
+	return h, nil
 }
 
 func isHolding(d store.Destination) bool {
@@ -112,7 +117,10 @@ func (h holding) show(r store.DeliveryRow) deliveryView {
 		v.Replay = nullable(hook.ReplayPrefix.Format(r.ReplayID))
 	}
 	if r.State == hook.Pending {
-		f := h[r.EndpointID]
+		f := h.lanes[r.EndpointID]
+		if !r.DueAt.After(h.at) {
+			v.WaitingFor = nullable(f.waiting)
+		}
 		switch {
 		case f.held:
 			v.View = nullable(viewHeld)

@@ -52,7 +52,10 @@ func (a *API) addEndpointActionRoutes() {
 	}, needWrite, a.probe)
 	register(a, huma.Operation{
 		OperationID: "reset-endpoint", Method: http.MethodPost, Path: endpointPath + "/reset",
-		Summary: "Close the breaker by hand and start slowly", Tags: tags,
+		Summary: "Close the breaker by hand, forget what was learnt and start slowly", Tags: tags,
+		Description: "The lane closes, a Retry-After that is being waited for ends, and everything under `learnt` is forgotten: what the endpoint refused, " +
+			"what broke it, and how far its recovery was. For an endpoint that was repaired or replaced. The owner of the lane does it within a second or two: " +
+			"the answer shows the lane as it was last saved.",
 	}, needWrite, a.reset)
 }
 
@@ -104,7 +107,7 @@ func (a *API) probe(ctx context.Context, c *call, in *endpointAction) (*output[r
 	return &output[requestedView]{Body: requestedView{stamp(c.now)}}, nil
 }
 
-// reset asks the owner of the lane to close it.
+// reset asks the owner of the lane to close it and to forget what it learnt.
 func (a *API) reset(ctx context.Context, c *call, in *endpointAction) (*output[laneView], error) {
 	e, err := a.command(ctx, c, in, "endpoint.reset", func(e *hook.Endpoint) (bool, error) {
 		e.ResetWantedAt = c.now

@@ -55,9 +55,10 @@ type endpointPatch struct {
 
 // draft is an endpoint on its way into the store.
 type draft struct {
-	endpoint hook.Endpoint
-	headers  map[string]string
-	resolved *policy.Resolved
+	endpoint     hook.Endpoint
+	headers      map[string]string
+	resolved     *policy.Resolved
+	storedPolicy bool // the request leaves the policy alone
 }
 
 // newDraft turns the body of a create into an endpoint, or names every field
@@ -93,7 +94,7 @@ func (a *API) newDraft(c *call, t hook.Tenant, in *endpointCreate) (*draft, erro
 func (a *API) patched(c *call, t hook.Tenant, before shown, in *endpointPatch) (*draft, error) {
 	bad := &invalid{}
 	b := &in.Body
-	d := &draft{endpoint: before.Endpoint, headers: before.headers}
+	d := &draft{endpoint: before.Endpoint, headers: before.headers, storedPolicy: !b.Policy.set}
 	e := &d.endpoint
 	if b.URL.set {
 		e.URL = a.checkURL(bad, b.URL.to)
@@ -130,7 +131,7 @@ func (a *API) finishDraft(bad *invalid, t hook.Tenant, d *draft) error {
 			bad.addAs("type_invalid", at("types", i), err.Error())
 		}
 	}
-	resolved, err := a.checkPolicy(bad, t.Policy, e.Policy)
+	resolved, err := a.checkPolicy(bad, t.Policy, e.Policy, d.storedPolicy)
 	if err != nil {
 		return err
 	}

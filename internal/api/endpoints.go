@@ -150,15 +150,19 @@ func (a *API) createEndpoint(ctx context.Context, c *call, in *endpointCreate) (
 // checkRoom holds the tenant to its number of endpoints. Two creates at once may
 // both pass: the limit guards against floods, not against one too many.
 func (a *API) checkRoom(ctx context.Context, t hook.Tenant) error {
-	if t.Limits.MaxEndpoints == 0 {
+	limit, rule := t.Limits.MaxEndpoints, "limits.max_endpoints"
+	if limit == 0 {
+		limit, rule = a.cfg.MaxEndpoints, "ingest.tenant_max_endpoints"
+	}
+	if limit == 0 {
 		return nil
 	}
-	list, _, err := a.cfg.Store.EndpointsOf(ctx, t.ID)
+	n, err := a.cfg.Store.CountEndpoints(ctx, t.ID)
 	if err != nil {
 		return fmt.Errorf("count endpoints: %w", err)
 	}
-	if int64(len(list)) >= t.Limits.MaxEndpoints {
-		return fieldError("limits.max_endpoints", "out_of_range", fmt.Sprintf("of %d is reached for this tenant", t.Limits.MaxEndpoints))
+	if n >= limit {
+		return fieldError(rule, "out_of_range", fmt.Sprintf("of %d is reached for this tenant", limit))
 	}
 	return nil
 }

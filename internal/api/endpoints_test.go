@@ -130,7 +130,7 @@ func TestLaneCommands(t *testing.T) {
 		Endpoint: id, Tenant: w.a.tenant, Shard: shard, Epoch: w.epochs[shard],
 		Checkpoint: lane.Checkpoint{
 			Open: true, OpenReason: lane.OpenedByStreak, OpenedAt: opened, NextProbeAt: opened.Add(time.Second),
-			Limit: 4.5, BaseLatency: 80 * time.Millisecond, Pace: 2,
+			Limit: 4.5, BaseLatency: 80 * time.Millisecond, Pace: 2, ThrottledAt: opened, RetryAfter: time.Second,
 		},
 	}}}))
 	m := w.must(200, http.MethodGet, acmeEndpoints+"/main/lane", w.a.read, nil).object(t)
@@ -207,9 +207,9 @@ func TestTenantLife(t *testing.T) {
 	if made.header.Get("Location") != "/v1/tenants/"+id {
 		t.Errorf("Location = %s", made.header.Get("Location"))
 	}
-	r := w.must(200, http.MethodPatch, "/v1/tenants/new", w.admin, `{"uid":"newer","limits":{"events_per_second":5},"metadata":null}`, "If-Match", `"1"`)
+	r := w.must(200, http.MethodPatch, "/v1/tenants/new", w.admin, `{"uid":"newer","limits":{"events_per_second":5,"max_stored_bytes":1000000000000},"metadata":null}`, "If-Match", `"1"`)
 	m := r.object(t)
-	wantLimits := map[string]any{"events_per_second": 5.0, "max_pending": 0.0, "max_endpoints": 1.0}
+	wantLimits := map[string]any{"events_per_second": 5.0, "max_pending": 0.0, "max_endpoints": 1.0, "max_stored_bytes": 1e12}
 	if diff := cmp.Diff(wantLimits, m["limits"]); diff != "" || m["uid"] != "newer" || m["version"] != 2.0 || m["name"] != "New" {
 		t.Errorf("tenant = %s", r.body)
 	}
@@ -219,11 +219,19 @@ func TestTenantLife(t *testing.T) {
 	if r := w.do(http.MethodPost, "/v1/tenants/newer/endpoints", w.admin, `{"url":"https://example.com"}`); r.status != 422 {
 		t.Errorf("one endpoint too many = %d %s", r.status, r.body)
 	}
+	w.must(200, http.MethodPatch, "/v1/tenants/newer", w.admin, `{"limits":{"max_endpoints":0}}`)
+	for range maxEndpoints - 1 {
+		w.must(201, http.MethodPost, "/v1/tenants/newer/endpoints", w.admin, `{"url":"https://example.com"}`)
+	}
+	if r := w.do(http.MethodPost, "/v1/tenants/newer/endpoints", w.admin, `{"url":"https://example.com"}`); r.status != 422 ||
+		!strings.Contains(string(r.body), "ingest.tenant_max_endpoints") {
+		t.Errorf("one endpoint more than the server allows = %d %s", r.status, r.body)
+	}
 	key := w.must(201, http.MethodPost, "/v1/keys", w.admin, `{"name":"k","scope":"tenant:send","tenant":"newer"}`).text(t, "key")
 	w.must(202, http.MethodPost, "/v1/tenants/-/events", key, `{"type":"a","payload":1}`)
 	w.must(409, http.MethodDelete, "/v1/tenants/newer", w.admin, nil)
 	r = w.must(202, http.MethodDelete, "/v1/tenants/newer?force=true", w.admin, nil)
-	if diff := cmp.Diff(map[string]any{"endpoints": 1.0, "cancelled": 1.0, "keys": 1.0}, r.object(t)); diff != "" {
+	if diff := cmp.Diff(map[string]any{"endpoints": float64(maxEndpoints), "cancelled": float64(maxEndpoints), "keys": 1.0}, r.object(t)); diff != "" {
 		t.Errorf("force (-want +got):\n%s", diff)
 	}
 	w.must(404, http.MethodGet, "/v1/tenants/"+id, w.admin, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,7 +20,7 @@ type eventView struct {
 	ID            string          `json:"id"`
 	Tenant        string          `json:"tenant"`
 	Type          string          `json:"type"`
-	Payload       json.RawMessage `json:"payload,omitempty" doc:"When it is JSON; in lists with ?with=payload only."`
+	Payload       json.RawMessage `json:"payload,omitempty" doc:"When it is JSON in UTF-8; in lists with ?with=payload only."`
 	PayloadBase64 []byte          `json:"payload_base64,omitempty" doc:"When it is not."`
 	Size          int             `json:"size"`
 	ContentType   string          `json:"content_type"`
@@ -55,10 +56,7 @@ type eventInput struct {
 	EventPath
 }
 
-const (
-	eventPath       = eventsPath + "/{event}"
-	maxListPayloads = 16 << 20 // bytes of payloads in one page
-)
+const eventPath = eventsPath + "/{event}"
 
 func (a *API) addEventRoutes() {
 	tags := []string{"events"}
@@ -118,6 +116,11 @@ func (a *API) listEvents(ctx context.Context, c *call, in *eventList) (*listOutp
 	page, err := a.cursors.page(c, in.PageParams)
 	if err != nil {
 		return nil, err
+	}
+	if in.With == "payload" {
+		if err := a.large(ctx, c, max(maxListPayloads, a.cfg.MaxPayload)); err != nil {
+			return nil, err
+		}
 	}
 	if in.Q != "" {
 		return a.findEvent(ctx, c, in, f)
@@ -204,6 +207,9 @@ func (a *API) event(ctx context.Context, c *call, text string) (hook.Event, erro
 }
 
 func (a *API) getEvent(ctx context.Context, c *call, in *eventInput) (*output[eventView], error) {
+	if err := a.large(ctx, c, a.cfg.MaxPayload); err != nil {
+		return nil, err
+	}
 	e, err := a.event(ctx, c, in.Event)
 	if err != nil {
 		return nil, err
@@ -221,17 +227,19 @@ func (a *API) getEvent(ctx context.Context, c *call, in *eventInput) (*output[ev
 
 func showSummary(s store.EventSummary) eventView {
 	e := s.Event
+	contentType, _ := hook.CutHops(e.ContentType)
 	v := eventView{
 		ID:          hook.EventPrefix.Format(e.ID),
 		Tenant:      hook.TenantPrefix.Format(e.TenantID),
 		Type:        e.Type,
 		Size:        s.Size,
-		ContentType: e.ContentType,
+		ContentType: contentType,
 		AcceptedAt:  stamp(e.CreatedAt),
 	}
 	switch {
 	case e.Payload == nil:
-	case strings.HasPrefix(e.ContentType, jsonContent) && json.Valid(e.Payload):
+	case strings.HasPrefix(contentType, jsonContent) && utf8.Valid(e.Payload) && json.Valid(e.Payload):
+		// JSON lets no other encoding pass, though our decoder would.
 		v.Payload = e.Payload
 	default:
 		v.PayloadBase64 = e.Payload
@@ -243,6 +251,10 @@ func showSummary(s store.EventSummary) eventView {
 // accepted as.
 func (a *API) getPayload(w http.ResponseWriter, r *http.Request) {
 	c := callBy(w)
+	if err := a.large(r.Context(), c, a.cfg.MaxPayload); err != nil {
+		a.fail(w, c, err)
+		return
+	}
 	e, err := a.event(r.Context(), c, r.PathValue("event"))
 	if err != nil {
 		a.fail(w, c, err)
@@ -251,7 +263,8 @@ func (a *API) getPayload(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", `attachment; filename="`+hook.EventPrefix.Format(e.ID)+`"`)
-	h.Set("X-Payload-Type", e.ContentType)
+	contentType, _ := hook.CutHops(e.ContentType)
+	h.Set("X-Payload-Type", contentType)
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(e.Payload)
 }

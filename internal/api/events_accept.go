@@ -13,7 +13,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-const eventsPath = tenantPath + "/events"
+const (
+	eventsPath = tenantPath + "/events"
+	batchPath  = eventsPath + "/batch"
+)
 
 // addAcceptRoutes adds the two routes that take events. They are plain handlers:
 // huma would decode the payload, and its bytes have to stay as they are.
@@ -63,6 +66,7 @@ func (a *API) accept(c *call, w http.ResponseWriter, r *http.Request) (hook.Rece
 	if err := a.prepare(r.Context(), tenant, d, ""); err != nil {
 		return hook.Receipt{}, err
 	}
+	d.ContentType = hook.WithHops(d.ContentType, c.hops)
 	return a.cfg.Ingest.Accept(r.Context(), tenant, &d.Submission)
 }
 
@@ -91,6 +95,9 @@ func (a *API) prepare(ctx context.Context, tenant hook.ID, d *decoded, prefix st
 	bad := &invalid{}
 	seen := make(map[hook.ID]bool, len(d.targets))
 	for i, text := range d.targets {
+		if bad.full() {
+			break
+		}
 		id, err := a.target(ctx, tenant, text)
 		switch {
 		case err == nil && seen[id]: // named by id and by uid
@@ -218,6 +225,7 @@ func (a *API) runBatch(ctx context.Context, c *call, events [][]byte) (*batchAns
 	answer := &batchAnswer{Results: make([]batchResult, len(events))}
 	var subs []hook.Submission
 	var indexes []int
+	told := 0 // errors
 	for i, raw := range events {
 		d, err := a.decodeItem(ctx, c, raw, i)
 		if err != nil {
@@ -225,9 +233,11 @@ func (a *API) runBatch(ctx context.Context, c *call, events [][]byte) (*batchAns
 			if p.Status >= http.StatusInternalServerError {
 				return nil, nil, p // the store is not there: nothing was handed over yet
 			}
-			answer.Results[i] = refusal(i, p)
+			answer.Results[i] = refusal(i, p, maxErrors-told)
+			told += len(p.Errors)
 			continue
 		}
+		d.ContentType = hook.WithHops(d.ContentType, c.hops)
 		subs = append(subs, d.Submission)
 		indexes = append(indexes, i)
 	}
@@ -241,7 +251,8 @@ func (a *API) runBatch(ctx context.Context, c *call, events [][]byte) (*batchAns
 			i := indexes[n]
 			if res.Err != nil {
 				p := a.problem(c, res.Err)
-				answer.Results[i] = refusal(i, p)
+				answer.Results[i] = refusal(i, p, maxErrors-told)
+				told += len(p.Errors)
 				if first == nil {
 					first = p
 				}
@@ -285,9 +296,20 @@ func batchStatus(answer *batchAnswer, first *Problem) *Problem {
 	return first
 }
 
-func refusal(i int, p *Problem) batchResult {
-	return batchResult{Index: i, Status: p.Status, Error: &batchError{Code: p.Code, Detail: p.Detail, Errors: p.Errors}}
+// refusal answers one event of a batch. Room is how many errors the answer may
+// still name; an event beyond it gets its code alone.
+func refusal(i int, p *Problem, room int) batchResult {
+	e := &batchError{Code: p.Code, Detail: p.Detail, Errors: p.Errors}
+	if len(p.Errors) > max(0, room) {
+		e.Errors = p.Errors[:max(0, room)]
+	}
+	if room <= 0 && len(p.Errors) > 0 {
+		e.Detail = unnamedDetail
+	}
+	return batchResult{Index: i, Status: p.Status, Error: e}
 }
+
+var unnamedDetail = fmt.Sprintf("broke a rule; only the first %d errors of a batch are named", maxErrors)
 
 func acceptance(i int, r hook.Receipt) batchResult {
 	return batchResult{

@@ -9,7 +9,9 @@ import (
 	"mime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -94,24 +96,17 @@ func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) error {
 		bad.add("body", "wrong_type", "must be an object")
 		return nil
 	}
-	var seen map[string]bool
-	if len(list) > fewMembers { // a loop over very many would take for ever
-		seen = make(map[string]bool, len(list))
-	}
 	for i, m := range list {
-		if seen[m.name] || seen == nil && slices.ContainsFunc(list[:i], func(o member) bool { return o.name == m.name }) {
+		if slices.ContainsFunc(list[:i], func(o member) bool { return o.name == m.name }) {
 			bad.add(m.name, "not_allowed", "is given twice")
 			continue
-		}
-		if seen != nil {
-			seen[m.name] = true
 		}
 		f.read(bad, m, inBatch)
 	}
 	return nil
 }
 
-// fewMembers is how many are compared one by one: all that an event can have.
+// fewMembers is how many an event can have.
 const fewMembers = 8
 
 func (f *eventFields) read(bad *invalid, m member, inBatch bool) {
@@ -159,6 +154,9 @@ func readTargets(bad *invalid, m member) []string {
 	}
 	out := make([]string, 0, len(items))
 	for i, it := range items {
+		if bad.full() {
+			break
+		}
 		out = append(out, readText(bad, member{at(m.name, i), it}))
 	}
 	return out
@@ -188,10 +186,23 @@ func (f *eventFields) readBinary(bad *invalid, d *decoded) {
 	if err != nil {
 		bad.add("payload_base64", "invalid_format", "must be standard base64 with padding")
 	}
-	if _, _, err := mime.ParseMediaType(f.contentType); err != nil || len(f.contentType) > 255 || !printableASCII(f.contentType) {
+	media, params, err := mime.ParseMediaType(f.contentType)
+	switch _, marked := params["breakwater-hops"]; {
+	case err != nil || len(f.contentType) > 255 || !printableASCII(f.contentType):
 		bad.add("content_type", "invalid_format", "must be a media type such as text/plain")
+	case marked:
+		bad.add("content_type", "not_allowed", "has a parameter that is ours")
+	case isJSON(media) && !bad.names("payload_base64") && (!validJSON(plain) || !utf8.Valid(plain)):
+		// An envelope holds it as it is: anything else could end the member
+		// early and add members of its own.
+		bad.add("payload_base64", "invalid", "must be JSON in UTF-8, as content_type says")
 	}
 	d.Payload, d.ContentType = plain, f.contentType
+}
+
+// isJSON reports whether a media type promises JSON.
+func isJSON(media string) bool {
+	return media == jsonContent || strings.HasSuffix(media, "+json")
 }
 
 func printableASCII(s string) bool {

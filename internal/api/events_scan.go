@@ -14,9 +14,14 @@ type member struct {
 	value []byte
 }
 
+// maxMembers is where reading an object ends: however many names are known,
+// more members than that have broken as many rules as an answer names.
+const maxMembers = fewMembers + maxErrors
+
 // appendMembers appends the members of a JSON object to out, in order,
 // duplicates included; ok is false when obj is anything but one valid object.
-// Values are slices of obj.
+// Values are slices of obj. It stops after maxMembers, and has not looked at
+// the rest then.
 func appendMembers(out []member, obj []byte) (_ []member, ok bool) {
 	i := skipSpace(obj, 0)
 	if i == len(obj) || obj[i] != '{' {
@@ -37,7 +42,9 @@ func appendMembers(out []member, obj []byte) (_ []member, ok bool) {
 		if !ok {
 			return out, false
 		}
-		out = append(out, member{name, obj[start:end]})
+		if out = append(out, member{name, obj[start:end]}); len(out) == maxMembers {
+			return out, true
+		}
 		i = skipSpace(obj, end)
 		if i < len(obj) && obj[i] == '}' {
 			return out, skipSpace(obj, i+1) == len(obj)

@@ -50,7 +50,7 @@ func (a *API) acceptOperation() *huma.Operation {
 func (a *API) batchOperation() *huma.Operation {
 	answer := map[string]*huma.MediaType{jsonContent: {Schema: a.schema(reflect.TypeFor[batchAnswer]())}}
 	return &huma.Operation{
-		OperationID: "send-events", Method: http.MethodPost, Path: eventsPath + "/batch",
+		OperationID: "send-events", Method: http.MethodPost, Path: batchPath,
 		Summary: "Hand over up to 1000 events", Tags: []string{"events"},
 		Metadata:   map[string]any{metaBody: bodyOwn},
 		Parameters: []*huma.Param{tenantParam()},

@@ -107,6 +107,7 @@ func (a *API) createKey(ctx context.Context, c *call, in *keyCreate) (*created[k
 	if err := a.cfg.Store.CreateKey(ctx, k, a.audit(c, k.TenantID, "key.create", view.ID, diffOf(nil, view))); err != nil {
 		return nil, fmt.Errorf("create key: %w", err)
 	}
+	a.auth.index.add(k.Hash)
 	return &created[keyCreated]{
 		Location: "/v1/keys/" + view.ID,
 		Body:     keyCreated{KeyFields: KeyFields(view), Key: text},
@@ -170,7 +171,7 @@ func (a *API) revoke(ctx context.Context, c *call, k hook.APIKey) error {
 	if err := a.cfg.Store.RevokeKey(ctx, k.ID, c.now, rec); err != nil {
 		return fmt.Errorf("revoke key: %w", err)
 	}
-	a.auth.cache.forgetAll()
+	a.auth.revoked(k.ID)
 	return nil
 }
 

@@ -159,7 +159,7 @@ func (a *API) showLanes(ctx context.Context, endpoints []hook.Endpoint) ([]shown
 		if err != nil {
 			return nil, err
 		}
-		out[i] = shownLane{s.Endpoint.ID, showLane(s.Destination, &r.Policy)}
+		out[i] = shownLane{s.Endpoint.ID, showLane(s.Destination, &r.Policy, a.now())}
 		if w := watches[s.Endpoint.ID]; w != nil {
 			out[i].view.Storm, out[i].view.RetryQueue = showStorm(w), showRetryQueue(w)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -24,22 +25,25 @@ type laneView struct {
 	Endpoint      string   `json:"endpoint"`
 	Tenant        string   `json:"tenant"`
 	Shard         int      `json:"shard"`
-	State         string   `json:"state" enum:"closed,open"`
+	State         string   `json:"state" enum:"closed,open" doc:"Of the breaker. An open lane holds its deliveries and sends one probe at a time."`
 	Status        string   `json:"status" enum:"active,paused,disabled" doc:"Of the endpoint."`
 	Paused        bool     `json:"paused" doc:"The endpoint is paused or disabled."`
-	OpenedAt      stamp    `json:"opened_at"`
-	OpenReason    *string  `json:"open_reason"`
-	ClosedAt      stamp    `json:"closed_at"`
+	OpenedAt      stamp    `json:"opened_at" doc:"null: it is closed."`
+	OpenReason    *string  `json:"open_reason" doc:"consecutive: too many failures in a row. ratio: too many of the latest first attempts failed. null: it is closed."`
+	ClosedAt      stamp    `json:"closed_at" doc:"When it last closed; null: it never opened."`
 	HoldUntil     stamp    `json:"hold_until" doc:"The destination asked for silence until then."`
-	NextProbeAt   stamp    `json:"next_probe_at"`
+	NextProbeAt   stamp    `json:"next_probe_at" doc:"null: it is closed."`
 	Limit         float64  `json:"limit" doc:"Requests in flight."`
 	LimitMode     string   `json:"limit_mode" enum:"adaptive,fixed"`
-	SlowStart     bool     `json:"slow_start"`
-	BaseLatencyMS *float64 `json:"base_latency_ms"`
-	RatePerSecond *float64 `json:"rate_per_second" doc:"null: not paced."`
+	SlowStart     bool     `json:"slow_start" doc:"The limit is on its way up from 1, by leaps: no queue has shown yet."`
+	BaseLatencyMS *float64 `json:"base_latency_ms" doc:"How long the endpoint takes without load, which is what the adaptive limit compares with; null: not known yet."`
+	PacedBy       *string  `json:"paced_by" doc:"What keeps requests apart, the strictest if several do. throttle: the endpoint refused more. ceiling: more broke it before. recovery: it has just come back. host: other endpoints of its host came back with it. rate_limit: the policy says so. null: nothing. Of an open lane: what will pace it once it is closed."`
+	RatePerSecond *float64 `json:"rate_per_second" doc:"Requests that may start per second now; null: not paced."`
 
-	Storm      stormView      `json:"storm"`
-	RetryQueue retryQueueView `json:"retry_queue"`
+	Learnt learntView `json:"learnt" doc:"What it knows of its endpoint, in requests per second. reset forgets it."`
+
+	Storm      stormView      `json:"storm" doc:"Retries compared with first attempts."`
+	RetryQueue retryQueueView `json:"retry_queue" doc:"What waits for another attempt."`
 }
 
 func (a *API) addLaneRoutes() {
@@ -90,14 +94,14 @@ func (a *API) laneOf(ctx context.Context, e hook.Endpoint) (*output[laneView], e
 	if err != nil {
 		return nil, err
 	}
-	v := showLane(s.Destination, &r.Policy)
+	v := showLane(s.Destination, &r.Policy, a.now())
 	if v.Storm, v.RetryQueue, err = a.watchOf(ctx, e.ID); err != nil {
 		return nil, err
 	}
 	return &output[laneView]{Body: v}, nil
 }
 
-func showLane(d store.Destination, p *policy.Policy) laneView {
+func showLane(d store.Destination, p *policy.Policy, now time.Time) laneView {
 	e := d.Endpoint
 	v := laneView{
 		Endpoint:  hook.EndpointPrefix.Format(e.ID),
@@ -109,10 +113,12 @@ func showLane(d store.Destination, p *policy.Policy) laneView {
 		LimitMode: string(p.Concurrency.Mode),
 		Limit:     float64(max(p.Concurrency.Limit, p.Concurrency.Initial)),
 	}
+	v.PacedBy, v.RatePerSecond = pacingOf(d, p.RateLimit.PerSecond, now)
 	cp := d.Lane
 	if cp == nil {
 		return v
 	}
+	v.Learnt = showLearnt(d, now)
 	if cp.Open {
 		v.OpenedAt, v.OpenReason = stamp(cp.OpenedAt), nullable(cp.OpenReason.String())
 		v.NextProbeAt = stamp(cp.NextProbeAt)
@@ -125,9 +131,6 @@ func showLane(d store.Destination, p *policy.Policy) laneView {
 	if cp.BaseLatency > 0 {
 		ms := millis(cp.BaseLatency)
 		v.BaseLatencyMS = &ms
-	}
-	if cp.Pace > 0 {
-		v.RatePerSecond = &cp.Pace
 	}
 	return v
 }

@@ -64,14 +64,14 @@ func (a *API) schema(t reflect.Type) *huma.Schema {
 func humaProblem(c *call, status int, msg string, errs []error) *Problem {
 	found := &invalid{}
 	onlyParameters := len(errs) > 0
-	for _, err := range errs {
+	for _, err := range errs[:min(len(errs), maxErrors)] {
 		var d huma.ErrorDetailer
 		if !errors.As(err, &d) {
 			onlyParameters = false
 			continue
 		}
 		f := fieldProblem(d.ErrorDetail())
-		found.fields = append(found.fields, f)
+		found.put(f)
 		if !strings.HasPrefix(f.Path, "query.") && !strings.HasPrefix(f.Path, "header.") {
 			onlyParameters = false
 		}
@@ -79,7 +79,7 @@ func humaProblem(c *call, status int, msg string, errs []error) *Problem {
 	var p *Problem
 	switch {
 	case onlyParameters:
-		p = newProblem(http.StatusBadRequest, "invalid_parameter", found.Error())
+		p = newProblem(http.StatusBadRequest, "invalid_parameter", cut(found.Error(), maxDetail))
 		p.Errors = found.fields
 	case len(found.fields) > 0:
 		p = found.problem()

@@ -25,14 +25,21 @@ func resolvePolicy(limits *policy.Limits, server, tenant, endpoint []byte) (*pol
 	return policy.Resolve(limits, levels...)
 }
 
-// resolve expands a policy over the server's level.
+// resolve expands a stored policy over the server's level. The operator's
+// bounds are for what is written: one that was stored before them stays.
 func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
-	return resolvePolicy(a.cfg.PolicyLimits, a.cfg.ServerPolicy, tenant, endpoint)
+	return resolvePolicy(a.cfg.PolicyLimits.Unbound(), a.cfg.ServerPolicy, tenant, endpoint)
 }
 
-// checkPolicy adds what is wrong with a policy, and returns it expanded.
-func (a *API) checkPolicy(e *invalid, tenant, endpoint []byte) (*policy.Resolved, error) {
-	r, err := a.resolve(tenant, endpoint)
+// checkPolicy adds what is wrong with a policy, and returns it expanded. A
+// stored policy that the request leaves alone is not held against the
+// operator's bounds.
+func (a *API) checkPolicy(e *invalid, tenant, endpoint []byte, stored bool) (*policy.Resolved, error) {
+	limits := a.cfg.PolicyLimits
+	if stored {
+		limits = limits.Unbound()
+	}
+	r, err := resolvePolicy(limits, a.cfg.ServerPolicy, tenant, endpoint)
 	if bad, ok := errors.AsType[*hook.Invalid](err); ok {
 		e.take(bad)
 		return nil, nil

@@ -89,7 +89,7 @@ func showPreset(p policy.PresetInfo) (presetView, error) {
 func (a *API) previewPolicy(_ context.Context, _ *call, in *previewInput) (*output[policyView], error) {
 	bad := &invalid{}
 	level := newPolicy(bad, in.Body.Policy)
-	resolved, err := a.checkPolicy(bad, nil, level)
+	resolved, err := a.checkPolicy(bad, nil, level, false)
 	if err != nil {
 		return nil, err
 	}

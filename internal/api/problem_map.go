@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -78,6 +79,7 @@ var sentinels = []struct {
 	{hook.ErrTooLarge, http.StatusRequestEntityTooLarge, "payload_too_large", 0},
 	{hook.ErrRateLimited, http.StatusTooManyRequests, "rate_limited", time.Second},
 	{hook.ErrBacklogFull, http.StatusTooManyRequests, "backlog_full", 10 * time.Second},
+	{hook.ErrTenantFull, http.StatusInsufficientStorage, "tenant_storage_full", 10 * time.Minute},
 	{hook.ErrOverloaded, http.StatusServiceUnavailable, "overloaded", time.Second},
 	{hook.ErrDraining, http.StatusServiceUnavailable, "draining", 5 * time.Second},
 	{store.ErrDamaged, http.StatusServiceUnavailable, "store_damaged", 30 * time.Second},
@@ -131,9 +133,42 @@ func problemOf(err error) *Problem {
 	return nil
 }
 
+const (
+	// maxErrors bounds the fields that one answer names. Whoever reads a body
+	// stops there: how many rules it can break is its sender's choice.
+	maxErrors = 20
+	// maxPath and maxMessage bound what an answer repeats of a request.
+	maxPath    = 200
+	maxMessage = 500
+	maxDetail  = 2000
+)
+
 // invalid collects the fields of a request that broke a rule, so that all of
-// them are named at once.
+// them are named at once, or the first 20.
 type invalid struct{ fields []FieldProblem }
+
+// full reports whether nothing more is taken.
+func (e *invalid) full() bool { return len(e.fields) >= maxErrors }
+
+// put adds one field, as far as there is room.
+func (e *invalid) put(f FieldProblem) {
+	if e.full() {
+		return
+	}
+	f.Path, f.Message = cut(f.Path, maxPath), cut(f.Message, maxMessage)
+	e.fields = append(e.fields, f)
+}
+
+// cut shortens a text to about limit bytes, and shows that it did.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}
 
 func (e *invalid) Error() string {
 	parts := make([]string, len(e.fields))
@@ -144,12 +179,12 @@ func (e *invalid) Error() string {
 }
 
 func (e *invalid) add(path, code, message string) {
-	e.fields = append(e.fields, FieldProblem{Path: path, Code: code, Message: message})
+	e.put(FieldProblem{Path: path, Code: code, Message: message})
 }
 
 // addAs adds a field that has a code of its own in the table of codes.
 func (e *invalid) addAs(top, path, message string) {
-	e.fields = append(e.fields, FieldProblem{Path: path, Code: top, Message: message, top: top})
+	e.put(FieldProblem{Path: path, Code: top, Message: message, top: top})
 }
 
 // err returns e as an error, or nil when every field was fine.
@@ -175,7 +210,7 @@ func fromInvalid(in *hook.Invalid) *invalid {
 }
 
 func (e *invalid) take(in *hook.Invalid) {
-	for _, f := range in.Fields {
+	for _, f := range in.Fields[:min(len(in.Fields), maxErrors)] {
 		if in.Code == "" || in.Code == codeValidation {
 			e.add(f.Path, "invalid", f.Message)
 		} else {
@@ -196,7 +231,7 @@ func (e *invalid) problem() *Problem {
 		}
 		code = f.top
 	}
-	p := newProblem(http.StatusUnprocessableEntity, code, e.Error())
+	p := newProblem(http.StatusUnprocessableEntity, code, cut(e.Error(), maxDetail))
 	p.Errors = e.fields
 	return p
 }

@@ -135,6 +135,9 @@ func (a *API) createReplay(ctx context.Context, c *call, in *replayCreate) (*rep
 		}
 		return &replayCreated{Status: http.StatusOK, Body: replayOrPreview{preview: preview}}, nil
 	}
+	if err := a.cfg.TenantRoom(t); err != nil {
+		return nil, fmt.Errorf("create replay: %w", err) // its attempts are stored
+	}
 	if err := a.checkReplayRoom(ctx, t.ID); err != nil {
 		return nil, err
 	}

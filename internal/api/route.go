@@ -70,6 +70,11 @@ const maxControlBody = 256 << 10
 // hold a connection of the store.
 const readTimeout = 2 * time.Second
 
+// takesEvents reports whether the route accepts events.
+func (rt *route) takesEvents() bool {
+	return rt.Method == http.MethodPost && (rt.Path == eventsPath || rt.Path == batchPath)
+}
+
 // Routes returns the route table, in the order of registration.
 func (a *API) Routes() []Route {
 	out := make([]Route, len(a.routes))
@@ -173,6 +178,7 @@ func newRoute(op *huma.Operation) *route {
 func (a *API) serveRoute(rt *route, w http.ResponseWriter, r *http.Request, h http.HandlerFunc) {
 	c := callBy(w)
 	c.route, c.path = rt, r.URL.Path
+	defer c.letGo()
 	if err := a.admit(c, w, r); err != nil {
 		a.fail(w, c, err)
 		return
@@ -200,8 +206,14 @@ func (a *API) admit(c *call, w http.ResponseWriter, r *http.Request) error {
 		if c.tenant, err = a.pathTenant(r.Context(), key, r.PathValue("tenant"), c.now); err != nil {
 			return err
 		}
+		if err := a.control.admit(c); err != nil {
+			return err
+		}
 	}
 	if err := c.readQuery(r); err != nil {
+		return err
+	}
+	if err := c.readHops(r.Header); err != nil {
 		return err
 	}
 	return readControlBody(c.route, w, r)

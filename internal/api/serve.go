@@ -16,6 +16,7 @@ import (
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	out := &answer{ResponseWriter: w, call: call{now: a.now(), peer: r.RemoteAddr}}
 	c := &out.call
+	c.client = a.cfg.TrustedProxies.client(r)
 	c.id = a.requestID(r, c)
 	h := out.Header()
 	h["X-Request-Id"] = []string{c.id}

@@ -32,6 +32,7 @@ type limitsView struct {
 	EventsPerSecond float64 `json:"events_per_second" required:"false" minimum:"0" maximum:"1000000"`
 	MaxPending      int64   `json:"max_pending" required:"false" minimum:"0"`
 	MaxEndpoints    int64   `json:"max_endpoints" required:"false" minimum:"0"`
+	MaxStoredBytes  int64   `json:"max_stored_bytes" required:"false" minimum:"0"`
 }
 
 type tenantInput struct {
@@ -64,6 +65,7 @@ type limitsPatch struct {
 	EventsPerSecond change[float64] `json:"events_per_second,omitzero" minimum:"0" maximum:"1000000"`
 	MaxPending      change[int64]   `json:"max_pending,omitzero" minimum:"0"`
 	MaxEndpoints    change[int64]   `json:"max_endpoints,omitzero" minimum:"0"`
+	MaxStoredBytes  change[int64]   `json:"max_stored_bytes,omitzero" minimum:"0"`
 }
 
 type tenantList struct {
@@ -127,7 +129,7 @@ func (a *API) createTenant(ctx context.Context, c *call, in *tenantCreate) (*cre
 		CreatedAt: c.now,
 		UpdatedAt: c.now,
 	}
-	resolved, err := a.checkTenant(bad, t)
+	resolved, err := a.checkTenant(bad, t, false)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +143,11 @@ func (a *API) createTenant(ctx context.Context, c *call, in *tenantCreate) (*cre
 }
 
 // checkTenant checks a tenant for storing.
-func (a *API) checkTenant(bad *invalid, t hook.Tenant) (*policy.Resolved, error) {
+func (a *API) checkTenant(bad *invalid, t hook.Tenant, storedPolicy bool) (*policy.Resolved, error) {
 	bad.checkUID("uid", t.UID, string(hook.TenantPrefix))
 	bad.checkText("name", t.Name, maxName)
 	bad.checkMetadata(t.Metadata)
-	resolved, err := a.checkPolicy(bad, t.Policy, nil)
+	resolved, err := a.checkPolicy(bad, t.Policy, nil, storedPolicy)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +195,7 @@ func (a *API) patchTenant(ctx context.Context, c *call, in *tenantPatch) (*versi
 func (a *API) storeTenant(ctx context.Context, c *call, before hook.Tenant, in *tenantPatch) (*versioned[tenantView], error) {
 	bad := &invalid{}
 	t := in.apply(bad, before)
-	resolved, err := a.checkTenant(bad, t)
+	resolved, err := a.checkTenant(bad, t, !in.Body.Policy.set)
 	if err != nil {
 		return nil, err
 	}
@@ -231,6 +233,7 @@ func (in *tenantPatch) apply(bad *invalid, t hook.Tenant) hook.Tenant {
 		l.to.EventsPerSecond.apply(&t.Limits.EventsPerSecond)
 		l.to.MaxPending.apply(&t.Limits.MaxPending)
 		l.to.MaxEndpoints.apply(&t.Limits.MaxEndpoints)
+		l.to.MaxStoredBytes.apply(&t.Limits.MaxStoredBytes)
 	}
 	t.Metadata = patchTexts(t.Metadata, in.Body.Metadata)
 	return t
@@ -257,6 +260,9 @@ func (a *API) checkEndpointsUnder(ctx context.Context, t hook.Tenant) error {
 	}
 	bad := &invalid{}
 	for _, e := range endpoints {
+		if bad.full() {
+			break
+		}
 		_, err := a.resolve(t.Policy, e.Policy)
 		if refused, ok := errors.AsType[*hook.Invalid](err); ok {
 			bad.addAs("invalid_policy", "policy", fmt.Sprintf("does not fit endpoint %s: %s", hook.EndpointPrefix.Format(e.ID), refused))

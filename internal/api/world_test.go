@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,7 +112,20 @@ func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, 
 	return s.DB.CountMatching(ctx, f, p)
 }
 
-func newWorld(t *testing.T) *world {
+// maxEndpoints is what a tenant may have.
+const maxEndpoints = 60
+
+func newWorld(t *testing.T, tune ...func(*api.Config)) *world {
+	t.Helper()
+	return newWorldWith(t, func(cfg *api.Config) {
+		for _, set := range tune {
+			set(cfg)
+		}
+	})
+}
+
+// newWorldWith changes the configuration of the API before it is made.
+func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	t.Helper()
 	w := &world{
 		t: t, clock: &clock{t: worldStart}, bell: &fakeBell{}, health: &fakeHealth{}, logs: &logBuffer{}, backups: &fakeBackups{text: "a copy"},
@@ -128,12 +142,14 @@ func newWorld(t *testing.T) *world {
 	w.ok(err)
 	v, err := vault.Open([]vault.Key{key})
 	w.ok(err)
-	w.api, err = api.New(api.Config{
+	cfg := api.Config{
 		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
 		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
-		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, Version: "1.2.3", Now: w.clock.now,
+		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	}
+	change(&cfg)
+	w.api, err = api.New(cfg)
 	w.ok(err)
 	w.populate()
 	return w
@@ -523,4 +539,27 @@ type fakeHealth struct {
 
 func (h *fakeHealth) Live() error                    { return h.live }
 func (h *fakeHealth) Ready(context.Context) []string { return h.ready }
-func (h *fakeHealth) Warnings() []string             { return h.warns }
+
+// logged returns the line that the log has of a request.
+func (w *world) logged(request string) map[string]any {
+	w.t.Helper()
+	for line := range strings.Lines(w.logs.String()) {
+		var m map[string]any
+		w.ok(json.Unmarshal([]byte(line), &m))
+		if m["request_id"] == request && m["msg"] == "request" {
+			return m
+		}
+	}
+	w.t.Fatalf("no line about %s in the log", request)
+	return nil
+}
+
+func prefix(t *testing.T, s string) netip.Prefix {
+	t.Helper()
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+func (h *fakeHealth) Warnings() []string { return h.warns }

@@ -76,6 +76,8 @@ func TestWrongRequests(t *testing.T) { //nolint:tparallel // the store is looked
 		"invalid UTF-8":         {get, "/v1/tenants?q=%ff", w.admin, nil, nil, 400, "invalid_parameter", "query.q"},
 		"unknown status":        {get, T + "/deliveries?status=lost", wk, nil, nil, 400, "invalid_parameter", "query.status"},
 		"view with a status":    {get, T + "/deliveries?status=held&status=dead", wk, nil, nil, 400, "invalid_parameter", "query.status"},
+		"unknown wait":          {get, T + "/deliveries?waiting_for=pace&waiting_for=luck", wk, nil, nil, 400, "invalid_parameter", "query.waiting_for"},
+		"wait of dead ones":     {get, T + "/dead-letters?waiting_for=pace", wk, nil, nil, 422, "validation_failed", "query.waiting_for"},
 		"unknown reason":        {get, T + "/dead-letters?reason=bored", wk, nil, nil, 400, "invalid_parameter", "query.reason"},
 		"status of dead ones":   {get, T + "/dead-letters?status=dead", wk, nil, nil, 422, "validation_failed", "query.status"},
 		"bad since":             {get, T + "/events?since=yesterday", wk, nil, nil, 400, "invalid_parameter", "query.since"},

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
+	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/headroom"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -37,6 +39,7 @@ type App struct {
 	ports           ports
 	listener        atomic.Pointer[net.TCPAddr]
 	metricsListener atomic.Pointer[net.TCPAddr]
+	pprofListener   atomic.Pointer[net.TCPAddr]
 	draining        atomic.Bool
 
 	db         store.DB
@@ -97,7 +100,7 @@ func (a *App) egressConfig() egress.Config {
 
 // self is what this server listens on: never a destination.
 func (a *App) self() (own []netip.AddrPort) {
-	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener} {
+	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener, &a.pprofListener} {
 		if addr := l.Load(); addr != nil {
 			own = append(own, addr.AddrPort())
 		}
@@ -142,7 +145,11 @@ func (a *App) serve(ctx context.Context) error {
 	if err := a.join(ctx); err != nil {
 		return err
 	}
-	key, err := a.bootstrap(ctx)
+	guarded, err := a.guard(a.ports.api)
+	key := ""
+	if err == nil {
+		key, err = a.bootstrap(ctx)
+	}
 	if err == nil {
 		err = a.build()
 	}
@@ -152,7 +159,7 @@ func (a *App) serve(ctx context.Context) error {
 	if a.opts.Dev {
 		a.log.Warn("DEV MODE: deliveries to loopback and private addresses are allowed; never use this where untrusted people create endpoints")
 	}
-	return a.runParts(ctx, key)
+	return a.runParts(ctx, guarded, key)
 }
 
 // build wires the parts. The writer hands what it commits to the dispatcher,
@@ -163,8 +170,13 @@ func (a *App) build() error {
 	if err != nil {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
+	limits, err := o.PolicyLimits.parse()
+	if err != nil {
+		return err
+	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
-		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxQueue: o.IngestQueue, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
+		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
+		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
 		Committed: a.committed,
 	})
 	if err != nil {
@@ -186,14 +198,15 @@ func (a *App) build() error {
 	}
 	a.ingest, err = ingest.New(ingest.Config{
 		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
-		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, IdempotencyTTL: o.IdempotencyTTL,
+		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, MaxDeliveries: o.MaxRequestDeliveries, IdempotencyTTL: o.IdempotencyTTL,
 		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
-		DiskFree: a.diskFree(), DiskReserve: o.DiskReserve, StoreFull: a.storeWatch.full,
+		TenantMaxStored: o.TenantMaxStored,
+		DiskFree:        a.diskFree(), DiskReserve: o.DiskReserve, StoreFull: a.storeWatch.full,
 	})
 	if err != nil {
 		return err
 	}
-	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData})
+	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit})
 	if err != nil {
 		return err
 	}
@@ -206,7 +219,11 @@ func (a *App) build() error {
 	}
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
-		Metrics: a.metricsAccess(), Backups: a.backups(), ServerPolicy: policyLevel, MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		TrustedProxies: o.TrustedProxies, Backups: a.backups(),
+		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
+		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
+		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
+		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err
@@ -228,7 +245,7 @@ const shutdownGrace = 10 * time.Second
 
 // runParts runs everything until ctx ends or a part fails, and stops the parts
 // in the order of the stream: API, dispatcher, writer.
-func (a *App) runParts(ctx context.Context, newKey string) error {
+func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	outlive := context.WithoutCancel(ctx)
@@ -239,8 +256,8 @@ func (a *App) runParts(ctx context.Context, newKey string) error {
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
 	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics,
 		a.checkStore, a.awaitStoreLoss, a.outage.run)
-	server := a.httpServer()
-	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, a.ports.api) })
+	server := a.httpServer(guarded)
+	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })
 	a.announce(newKey)
 
 	<-ctx.Done()
@@ -316,9 +333,25 @@ func start(ctx context.Context, failed *failure, runs ...func(context.Context) e
 	return p
 }
 
-func (a *App) httpServer() *http.Server {
+// guard bounds the connections of the API by the settings, or by what the
+// process may open.
+func (a *App) guard(listener net.Listener) (*door.Door, error) {
+	all := cmp.Or(a.opts.MaxConnections, door.Room(door.Descriptors()))
+	return door.New(listener, door.Config{
+		Max: all, PerAddress: cmp.Or(a.opts.MaxConnectionsPerAddress, door.Share(all)),
+		Proxies: a.opts.TrustedProxies, Silent: a.opts.TLSCertFile != "", Log: a.log,
+	})
+}
+
+func (a *App) httpServer(d *door.Door) *http.Server {
+	// Streams of HTTP/2 are no connections: nothing would bound them per
+	// address, nor the answers that they do not read.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	return &http.Server{
 		Handler:           a.api.Handler(),
+		Protocols:         &protocols,
+		ConnState:         d.State,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -328,6 +361,7 @@ func (a *App) httpServer() *http.Server {
 }
 
 func (a *App) serveHTTP(server *http.Server, listener net.Listener) error {
+	listener = relieved{listener, a.client.CloseIdle}
 	var err error
 	if a.opts.TLSCertFile != "" {
 		err = server.ServeTLS(listener, a.opts.TLSCertFile, a.opts.TLSKeyFile)

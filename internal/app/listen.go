@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync/atomic"
 )
 
 // ports are what a server listens on. Those that were not asked for are nil.
@@ -14,10 +15,11 @@ func (a *App) listen(ctx context.Context) error {
 	for _, p := range []struct {
 		addr, doing string
 		listener    *net.Listener
+		known       *atomic.Pointer[net.TCPAddr]
 	}{
-		{a.opts.Listen, "listen on " + a.opts.Listen, &a.ports.api},
-		{a.opts.MetricsListen, "listen for metrics", &a.ports.metrics},
-		{a.opts.PprofListen, "listen for pprof", &a.ports.pprof},
+		{a.opts.Listen, "listen on " + a.opts.Listen, &a.ports.api, &a.listener},
+		{a.opts.MetricsListen, "listen for metrics", &a.ports.metrics, &a.metricsListener},
+		{a.opts.PprofListen, "listen for pprof", &a.ports.pprof, &a.pprofListener},
 	} {
 		if p.addr == "" {
 			continue
@@ -28,13 +30,8 @@ func (a *App) listen(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", p.doing, err)
 		}
 		*p.listener = l
-	}
-	if tcp, ok := a.ports.api.Addr().(*net.TCPAddr); ok {
-		a.listener.Store(tcp)
-	}
-	if a.ports.metrics != nil {
-		if tcp, ok := a.ports.metrics.Addr().(*net.TCPAddr); ok {
-			a.metricsListener.Store(tcp)
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+			p.known.Store(tcp)
 		}
 	}
 	return nil

@@ -17,8 +17,14 @@ type Options struct {
 	DataDir     string
 	DatabaseURL string // empty: SQLite in DataDir
 	Listen      string
-	NodeName    string // empty: kept in DataDir, made at the first start
-	Dev         bool   // loopback and private destinations allowed
+	// TrustedProxies are believed when they name the client.
+	TrustedProxies []netip.Prefix
+	// MaxConnections bounds the clients of the API; 0: by what the process may
+	// open. Those of one address have a quarter unless told otherwise.
+	MaxConnections           int
+	MaxConnectionsPerAddress int
+	NodeName                 string // empty: kept in DataDir, made at the first start
+	Dev                      bool   // loopback and private destinations allowed
 
 	AdminKey       string   // used only while no key exists; empty: one is made
 	EncryptionKeys []string // base64 of 32 bytes each, the first one seals; empty: key file in DataDir
@@ -31,17 +37,23 @@ type Options struct {
 	MaxPayload            int64
 	MaxBatchBody          int64
 	MaxFanout             int
-	IngestQueue           int
+	MaxRequestDeliveries  int
+	IngestQueue           int // rows
+	IngestQueueBytes      int64
 	TenantRate            float64 // events/s, 0: off
 	TenantMaxPending      int64
 	TenantMaxPendingBytes int64
+	TenantMaxEndpoints    int64
+	TenantMaxStored       int64
+	KeyWriteRate          float64 // changes/s, 0: off
 	IdempotencyTTL        time.Duration
 
-	StoreMaxConns int
-	StoreBatch    int
-	DiskReserve   int64
-	LogLimit      int64 // of the embedded store
-	Migrate       bool
+	StoreMaxConns  int
+	StoreBatch     int
+	StoreBatchRows int
+	DiskReserve    int64
+	LogLimit       int64 // of the embedded store
+	Migrate        bool
 
 	MaxInFlight   int
 	Window        int
@@ -52,6 +64,7 @@ type Options struct {
 	LeaseRenew time.Duration
 
 	DefaultPolicy string // preset name
+	PolicyLimits  PolicyLimits
 
 	AllowCIDR     []netip.Prefix
 	DenyCIDR      []netip.Prefix
@@ -65,7 +78,8 @@ type Options struct {
 	MaxConnsHost  int
 	IdleTimeout   time.Duration
 
-	RetentionData time.Duration
+	RetentionData  time.Duration
+	RetentionAudit time.Duration
 
 	SignScheme   string // for new endpoints
 	StripeHeader string
@@ -75,6 +89,18 @@ type Options struct {
 	// Announce is called once when the server accepts requests. AdminKey is set
 	// when a key was made by this start.
 	Announce func(Started)
+}
+
+// PolicyLimits bounds what tenants may write into their policies. Zero bounds
+// nothing.
+type PolicyLimits struct {
+	MinDelay       time.Duration // between two attempts of a delivery
+	MinBackoff     time.Duration // of the growing wait, and of each delay of a schedule
+	MaxAttempts    int
+	MaxTimeout     time.Duration
+	MaxConcurrency int
+	MinProbe       time.Duration // between two probes of a destination that is down
+	RequireBreaker bool
 }
 
 // Started is what a person wants to know when the server is up.

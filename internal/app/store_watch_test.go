@@ -116,7 +116,7 @@ func run(t *testing.T, dir, key string) (s *server, log *logText, ended <-chan e
 
 // TestDamageIsToldAndTheRestGoesOn damages what one list needs: only that request
 // fails, as one that may be sent again, and whoever runs the server hears of it.
-func TestDamageIsToldAndTheRestGoesOn(t *testing.T) {
+func TestDamageIsToldAndTheRestGoesOn(t *testing.T) { //nolint:tparallel // there are no subtests
 	t.Parallel()
 	dir, key := dataDir(t)
 	damagePage(t, dir, "replays_tenant")
@@ -141,7 +141,7 @@ func TestDamageIsToldAndTheRestGoesOn(t *testing.T) {
 
 // TestLostStoreEndsTheServer lets a change of an endpoint meet damage. Nobody
 // publishes, so that the writer of events would never hear of it.
-func TestLostStoreEndsTheServer(t *testing.T) {
+func TestLostStoreEndsTheServer(t *testing.T) { //nolint:tparallel // there are no subtests
 	t.Parallel()
 	dir, key := dataDir(t)
 	damagePage(t, dir, "secrets_endpoint")
@@ -165,8 +165,16 @@ func TestLongLogIsToldAndBounded(t *testing.T) {
 		bytes          int64
 		warned, refuse bool
 	}{
-		{0, false, false}, {249, false, false}, {250, true, false}, {999, true, false}, {1000, true, true}, {5000, true, true},
-		{999, true, false}, {1000, true, true}, {100, false, false}, {300, true, false},
+		{0, false, false},
+		{249, false, false},
+		{250, true, false},
+		{999, true, false},
+		{1000, true, true},
+		{5000, true, true},
+		{999, true, false},
+		{1000, true, true},
+		{100, false, false},
+		{300, true, false},
 	} {
 		w.LogIs(tc.bytes)
 		if warned := len(w.Warnings()) > 0; warned != tc.warned {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
+	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/metric"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -105,18 +106,28 @@ func (a *App) onLoopback() bool {
 	return addr != nil && addr.IP.IsLoopback()
 }
 
+// metricsConnections is far more than there are scrapers.
+const metricsConnections = 32
+
 // serveMetrics serves the metrics on an address of their own when asked to.
 func (a *App) serveMetrics(ctx context.Context) error {
 	if a.opts.MetricsListen == "" {
 		<-ctx.Done()
 		return nil
 	}
+	guarded, err := door.New(a.ports.metrics, door.Config{Max: metricsConnections, PerAddress: metricsConnections, Log: a.log})
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", api.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{
+		Handler: mux, ConnState: guarded.State,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(a.ports.metrics); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(guarded); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
 	return nil

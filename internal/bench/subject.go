@@ -93,7 +93,7 @@ const (
 // startServers runs n nodes on one empty store.
 func (b *Bench) startServers(ctx context.Context, s Subject, n int) (*site, error) {
 	st := &site{subject: s, admin: adminKey}
-	args := []string{"serve", "--json", "--dev", "--listen", "127.0.0.1:0"}
+	args := []string{"serve", "--json", "--dev", "--listen", "127.0.0.1:0", "--ingest-tenant-max-endpoints", "1000000"}
 	if s == Postgres {
 		if b.postgres == nil {
 			return nil, errors.New("there is no Postgres")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -33,6 +34,7 @@ func (s *session) deadCommand() *cobra.Command {
 type filters struct {
 	limit        int
 	status       []string
+	waiting      []string
 	reason       []string
 	endpoint     []string
 	eventType    []string
@@ -45,6 +47,7 @@ func (f *filters) define(cmd *cobra.Command, withStatus bool) {
 	limitFlag(cmd, &f.limit)
 	if withStatus {
 		flags.StringSliceVar(&f.status, "status", nil, "pending, delivered, dead, cancelled, held or retrying")
+		flags.StringSliceVar(&f.waiting, "waiting-for", nil, "due but kept by paused, open, hold or pace")
 	}
 	flags.StringSliceVar(&f.reason, "reason", nil, "why it ended")
 	flags.StringSliceVar(&f.endpoint, "endpoint", nil, "id of an endpoint")
@@ -57,7 +60,7 @@ func (f *filters) define(cmd *cobra.Command, withStatus bool) {
 func (f *filters) query() url.Values {
 	q := url.Values{}
 	for name, values := range map[string][]string{
-		"status": f.status, "reason": f.reason, "endpoint": f.endpoint, "type": f.eventType, "event": f.event,
+		"status": f.status, "waiting_for": f.waiting, "reason": f.reason, "endpoint": f.endpoint, "type": f.eventType, "event": f.event,
 	} {
 		if len(values) > 0 {
 			q[name] = values
@@ -82,8 +85,8 @@ func (s *session) deliveriesList(use, short, path string, withStatus bool) *cobr
 				if d.View != "" {
 					status = d.View
 				}
-				if d.Reason != "" {
-					status += ":" + d.Reason
+				if why := cmp.Or(d.Reason, d.Waiting); why != "" {
+					status += ":" + why
 				}
 				due := "–"
 				if d.Status == "pending" {

@@ -15,8 +15,10 @@ func (s *session) endpointsCommand() *cobra.Command {
 		s.endpointsCreate(), s.endpointsList(),
 		s.showCommand("get ENDPOINT", "Show an endpoint", "T/endpoints/"),
 		s.endpointsDelete(),
-		s.endpointSwitch("pause", "Hold deliveries until resume"),
-		s.endpointSwitch("resume", "Deliver again, carefully at first"),
+		s.endpointLane(),
+		s.endpointSwitch("pause", "Hold deliveries until resume", "paused"),
+		s.endpointSwitch("resume", "Deliver again, carefully at first", "resumed"),
+		s.endpointSwitch("reset", "Close the breaker, forget what was learnt and start slowly", "reset"),
 	)
 }
 
@@ -137,8 +139,8 @@ func (s *session) endpointsDelete() *cobra.Command {
 		})
 }
 
-func (s *session) endpointSwitch(verb, short string) *cobra.Command {
-	return s.actionCommand(verb+" ENDPOINT...", short, verb+"d", func(id string) request {
+func (s *session) endpointSwitch(verb, short, done string) *cobra.Command {
+	return s.actionCommand(verb+" ENDPOINT...", short, done, func(id string) request {
 		return request{method: http.MethodPost, path: "T/endpoints/" + url.PathEscape(id) + "/" + verb, body: struct{}{}}
 	})
 }

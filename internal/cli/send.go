@@ -215,6 +215,7 @@ type delivery struct {
 	Type     string    `json:"type"`
 	Status   string    `json:"status"`
 	View     string    `json:"view"`
+	Waiting  string    `json:"waiting_for"`
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
 	DueAt    time.Time `json:"due_at"`

@@ -7,8 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +24,7 @@ type simulateFlags struct {
 	workers  int
 
 	png, svg, csv string
+	until         time.Duration
 	assert        string
 	list          bool
 }
@@ -70,6 +70,7 @@ func (f *simulateFlags) define(cmd *cobra.Command) {
 	flags.StringVar(&f.png, "png", "", "file for a picture of the first run")
 	flags.StringVar(&f.svg, "svg", "", "file for the same picture as SVG")
 	flags.StringVar(&f.csv, "csv", "", "file for the first run, a line per second")
+	flags.DurationVar(&f.until, "until", 0, "show only so much of the first run in charts and files")
 	flags.StringVar(&f.assert, "assert", "", "conditions such as 'recrashes==0,drain<=1.2,peak<=1.5', or goals for the scenario's own; exit code 8 when one is missed")
 	flags.BoolVar(&f.list, "list", false, "list the built-in scenarios and strategies")
 }
@@ -85,6 +86,9 @@ func (s *session) simulate(cmd *cobra.Command, f *simulateFlags) error {
 	}
 	for i := range reports {
 		reports[i].Missed = reports[i].Summary.Missed(plan.goalsOf(&reports[i].Scenario))
+		if f.until > 0 {
+			reports[i].Cut(f.until)
+		}
 	}
 	if err := f.writeFiles(reports); err != nil {
 		return err
@@ -94,6 +98,9 @@ func (s *session) simulate(cmd *cobra.Command, f *simulateFlags) error {
 	}
 	return s.checkGoals(reports)
 }
+
+// minShown is how much of a run a chart needs.
+const minShown = 10 * time.Second
 
 // simulationPlan is what a command line asks for.
 type simulationPlan struct {
@@ -126,6 +133,8 @@ func (s *session) plan(cmd *cobra.Command, f *simulateFlags) (*simulationPlan, e
 		return nil, usagef("--seeds: must be between 1 and 100000")
 	case f.workers < 1:
 		return nil, usagef("--workers: must be at least 1")
+	case cmd.Flags().Changed("until") && f.until < minShown:
+		return nil, usagef("--until: must be at least %s", minShown)
 	case len(p.scenarios) > 1 && f.png+f.svg+f.csv != "":
 		return nil, usagef("--png, --svg and --csv need a single scenario")
 	}
@@ -196,50 +205,7 @@ func (s *session) printReports(reports []sim.Report, plan *simulationPlan) error
 			}
 		}
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	if !s.quiet {
-		fmt.Fprintln(w, "SCENARIO\tSTRATEGY\tRE-CRASHED\tPEAK\tMAX\tDRAIN\tMAX\tWASTE\tDEAD\tLIVE P99\tDETECT\t429\tABOUT")
-	}
-	for i := range reports {
-		fmt.Fprintln(w, strings.Join(reportRow(&reports[i]), "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	if s.quiet {
-		return nil
-	}
-	return s.printf("%s", tableKey)
-}
-
-// tableKey explains the table.
-const tableKey = `
-re-crashed: runs with a crash after the recovery; peak: most arrivals of a second over the capacity; drain: time over
-the optimum; waste: failed attempts per event; dead: share given up; live p99: extra delay of new events; detect:
-recovery to the first success; 429: per event. Medians over the runs, or the worst of them (max).
-`
-
-func reportRow(r *sim.Report) []string {
-	u := &r.Summary
-	crashed := 0
-	for i := range r.Results {
-		if r.Results[i].Crashes > 0 {
-			crashed++
-		}
-	}
-	return []string{
-		r.Scenario.Name, r.Strategy, fmt.Sprintf("%d/%d", crashed, u.Runs),
-		u.Peak.Text(2), u.PeakMax.Text(2), u.Drain.Text(2), u.DrainMax.Text(2), u.Waste.Text(4),
-		u.Dead.Text(3), unit(u.LiveP99, "s"), unit(u.Detect, "s"), u.Throttled.Text(4), r.About,
-	}
-}
-
-// unit adds the unit to a number that is there.
-func unit(m sim.Measure, name string) string {
-	if !m.Known() {
-		return m.Text(0)
-	}
-	return m.Text(1) + name
+	return s.printTables(reports)
 }
 
 func (s *session) checkGoals(reports []sim.Report) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,7 +101,7 @@ func TestSimulateFiles(t *testing.T) {
 
 func TestSimulateAssert(t *testing.T) {
 	t.Parallel()
-	if got := simulate("--assert", "recrashes==0,dead==0,drain<=3"); got.code != 0 {
+	if got := simulate("--assert", "recrashes==0,dead==0,drain<=4"); got.code != 0 {
 		t.Errorf("exit %d, stderr %q", got.code, got.stderr)
 	}
 	got := simulate("--assert", "recrashes==0,waste==0,drain<0.5")
@@ -114,6 +115,34 @@ func TestSimulateAssert(t *testing.T) {
 	}
 	if got := runWith(nil, "", "simulate", "--policy", "full-5", "--assert", "goals"); got.code != 8 || !strings.Contains(got.stderr, "missed recrashes==0") {
 		t.Errorf("the scenario's own goals: exit %d, stderr %q", got.code, got.stderr)
+	}
+}
+
+// TestSimulateTwoOutages: a scenario with two outages has a row that tells them
+// apart, and what a run did not come to does not read as none.
+func TestSimulateTwoOutages(t *testing.T) {
+	t.Parallel()
+	csv := filepath.Join(t.TempDir(), "x.csv")
+	got := runWith(nil, "", "simulate", "--name", "cliff-c100-0.3ms-r50-30s", "--policy", "exp-nojitter", "--until", "1m", "--csv", csv)
+	if got.code != 0 {
+		t.Fatalf("exit %d, stderr %q", got.code, got.stderr)
+	}
+	lines := strings.Split(got.stdout, "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "SCENARIO") {
+			continue
+		}
+		head, row := strings.Fields(line), strings.Fields(lines[i+1])
+		if want := []string{"cliff-c100-0.3ms-r50-30s", "exp-nojitter", "10", "10", "0", "-", "-", "never", "never", "never", "never"}; !slices.Equal(row[:11], want) || head[2]+head[3] != "CRASHES1" {
+			t.Errorf("row %q, want %q under %q", row, want, head)
+		}
+	}
+	if strings.Contains(got.stdout, "RE-CRASHED") || !strings.Contains(got.stdout, "CRASHES 2") {
+		t.Errorf("not the table of two outages:\n%s", got.stdout)
+	}
+	raw, err := os.ReadFile(csv)
+	if err != nil || bytes.Count(raw, []byte("\n")) != 61 {
+		t.Errorf("%d lines in the CSV, %v; want those of a minute", bytes.Count(raw, []byte("\n")), err)
 	}
 }
 
@@ -156,6 +185,7 @@ func TestSimulateUsage(t *testing.T) {
 		"workers":           {[]string{"--workers", "0"}, "--workers: must be at least 1"},
 		"changed set":       {[]string{"--matrix", "--load", "0.5"}, "--load: cannot change a whole set"},
 		"picture of a set":  {[]string{"--matrix", "--svg", "x.svg"}, "--png, --svg and --csv need a single scenario"},
+		"until":             {[]string{"--until", "1s"}, "--until: must be at least 10s"},
 		"assert":            {[]string{"--assert", "drain"}, `--assert: "drain" must be a comparison`},
 		"unknown value":     {[]string{"--assert", "speed>1"}, `--assert: "speed>1": "speed" is not known; known: broken_holds`},
 	} {

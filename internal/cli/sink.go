@@ -6,24 +6,20 @@ import (
 	"net"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/breakwaterhq/breakwater/internal/sink"
 )
 
-// sinkFlags are the flags of the sink that need reading before they become a
-// sink.Config.
+// sinkFlags are the flags of the sink.
 type sinkFlags struct {
 	behaviour sink.Behaviour
 	listen    string
+	perPath   bool
 	secrets   []string
 	secretFn  string
-	rateLimit string
-	crashOver string
-	capacity  string
-	flap      string
 	log       string
 }
 
@@ -31,12 +27,17 @@ func (s *session) sinkCommand() *cobra.Command {
 	var f sinkFlags
 	cmd := &cobra.Command{
 		Use: "sink", Short: "Run a receiver that fails on purpose", Args: wantArgs(0, 0),
-		Long: `Run a receiver that fails, slows down, limits its rate, flaps or crashes as told.
-Any path is accepted. While it runs:
-  GET  /_sink          all counts, also per path
-  POST /_sink          change behaviour: {"fail":503,"for":"5s"}, {"latency":"200ms"}, {"secrets":["whsec_…"]},
-                       {"rate_limit":"20/s"}, {"crash":true}, {"heal":true}, {"reset":true} (counts)
+		Long: `Run a receiver that fails, slows down, throttles, refuses, flaps or crashes as told.
+Any path is accepted; all paths share what it can take, unless --per-path.
+While it runs:
+  GET  /_sink          all counts and crashes, also per path
+  POST /_sink          change behaviour: every flag below is a field, such as {"fail":503,"fail_for":"5s"},
+                       {"down_for":"30s"}, {"next":[429]}, {"throttle_over":"20/s"}; also {"secrets":["whsec_…"]},
+                       {"crash":true}, {"heal":true} (forget all behaviour), {"reset":true} (counts)
   POST /_sink/{path}   the same for one path; DELETE takes it back`,
+		Example: `  breakwater sink --crash-over 100/s
+  breakwater sink --throttle-over 20/s --retry-after 2
+  breakwater sink --latency 200ms --refuse-over 50/s`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, closeLog, err := s.sinkConfig(&f)
 			if err != nil {
@@ -44,54 +45,80 @@ Any path is accepted. While it runs:
 			}
 			receiver, err := sink.New(cfg)
 			if err != nil {
-				return errors.Join(&usageError{err}, closeLog())
+				return errors.Join(&usageError{sinkError(err)}, closeLog())
 			}
 			return errors.Join(receiver.Run(cmd.Context()), closeLog())
 		},
 	}
-	f.define(cmd)
+	f.define(cmd.Flags())
 	return cmd
 }
 
-func (f *sinkFlags) define(cmd *cobra.Command) {
-	flags, b := cmd.Flags(), &f.behaviour
+func (f *sinkFlags) define(flags *pflag.FlagSet) {
+	flags.SortFlags = false // what belongs together stands together
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:9000", "address to listen on")
 	flags.StringArrayVar(&f.secrets, "secret", nil, "secret to verify with (whsec_…), repeatable; none: signatures are not checked")
 	flags.StringVar(&f.secretFn, "secret-file", "", "file with one secret per line")
-	flags.IntVar(&b.Fail, "fail", 0, "status to fail with")
-	flags.Float64Var(&b.FailRate, "fail-rate", 0, "share of requests that fail, 0 to 1; all when only --fail is given")
-	flags.DurationVar(&b.FailFor, "fail-for", 0, "how long failing lasts")
-	flags.DurationVar(&b.After, "after", 0, "when failing begins")
-	flags.DurationVar(&b.Latency, "latency", 0, "wait before every answer")
-	flags.StringVar(&f.rateLimit, "rate-limit", "", "accepted requests per second, such as 20/s; beyond it 429 with Retry-After")
-	flags.IntVar(&b.RateBurst, "rate-burst", 0, "requests that --rate-limit lets through at once (default those of one second)")
-	flags.IntVar(&b.RetryAfter, "retry-after", 0, "seconds to send as Retry-After with 429 and failures")
-	flags.StringVar(&f.flap, "flap", "", "alternate between working and failing, such as 30s/10s")
-	flags.StringVar(&f.crashOver, "crash-over", "", "arrivals in one second that crash the sink, such as 100/s")
-	flags.DurationVar(&b.CrashFor, "crash-for", 10*time.Second, "how long a crash lasts; connections are reset meanwhile")
-	flags.StringVar(&f.capacity, "capacity", "", "requests per second that --workers can serve; a full queue crashes the sink")
-	flags.IntVar(&b.Workers, "workers", 10, "parallel handlers of --capacity")
-	flags.IntVar(&b.Queue, "queue", 0, "requests that may wait for a worker of --capacity (default 3 s of work, at least 20)")
-	flags.BoolVar(&b.Gone, "gone", false, "answer 410")
-	flags.BoolVar(&b.SlowBody, "slow-body", false, "answer 200, then let the body drip")
 	flags.StringVar(&f.log, "log", "", "file for one JSON line per request")
+	flags.BoolVar(&f.perPath, "per-path", false, "every path is a destination of its own, with limits and crashes of its own")
+	for _, field := range sink.Fields() {
+		flag := flags.VarPF(&behaviourFlag{field, &f.behaviour, ""}, flagName(field.Name), "", field.Help)
+		if field.Switch {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		field := strings.ReplaceAll(name, "-", "_")
+		if current := sink.CurrentName(field); current != field {
+			name = flagName(current)
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+func flagName(field string) string { return strings.ReplaceAll(field, "_", "-") }
+
+// behaviourFlag is one setting of the sink as a flag.
+type behaviourFlag struct {
+	field sink.Field
+	into  *sink.Behaviour
+	text  string
+}
+
+func (v *behaviourFlag) String() string { return v.text }
+func (v *behaviourFlag) Type() string   { return v.field.Type }
+
+func (v *behaviourFlag) Set(text string) error {
+	v.text = text
+	return v.field.Set(v.into, text)
+}
+
+// sinkError names flags where the sink names its settings.
+func sinkError(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var named []error
+		for _, each := range joined.Unwrap() {
+			named = append(named, sinkError(each))
+		}
+		return errors.Join(named...)
+	}
+	if broken, ok := errors.AsType[*sink.FieldError](err); ok {
+		return fmt.Errorf("--%s: %w", flagName(broken.Field), broken.Rule)
+	}
+	return err
 }
 
 // sinkConfig reads the flags. closeLog is never nil.
 func (s *session) sinkConfig(f *sinkFlags) (cfg sink.Config, closeLog func() error, err error) {
 	closeLog = func() error { return nil }
-	b := f.behaviour
-	var errs [5]error
-	b.RateLimit, errs[0] = readFlag("rate-limit", f.rateLimit, sink.ParseRate)
-	b.CrashOver, errs[1] = readFlag("crash-over", f.crashOver, sink.ParseRate)
-	b.Capacity, errs[2] = readFlag("capacity", f.capacity, sink.ParseRate)
-	b.Flap, errs[3] = readFlag("flap", f.flap, sink.ParseFlap)
-	fromFile, fileErr := readFlag("secret-file", f.secretFn, readLines)
-	errs[4] = fileErr
-	if err := errors.Join(errs[:]...); err != nil {
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return cfg, closeLog, usagef("--listen: %q must be an address such as 127.0.0.1:9000", f.listen)
+	}
+	fromFile, err := readFlag("secret-file", f.secretFn, readLines)
+	if err != nil {
 		return cfg, closeLog, &usageError{err}
 	}
-	cfg = sink.Config{Listen: f.listen, Initial: b, Secrets: append(fromFile, f.secrets...)}
+	cfg = sink.Config{Listen: f.listen, Initial: f.behaviour, PerPath: f.perPath, Secrets: append(fromFile, f.secrets...)}
 	if !s.quiet {
 		cfg.Out = s.Stdout
 		cfg.OnListen = func(addr net.Addr) {

@@ -142,6 +142,9 @@ func checkStripeHeader(s string) error {
 	return nil
 }
 
+// maxBatch is how many events the API takes in one request.
+const maxBatch = 1000
+
 // crossCheck applies the rules that tie settings together. It judges only
 // settings that are sound in themselves.
 func (l *loader) crossCheck(c *Config) {
@@ -162,6 +165,12 @@ func (l *loader) crossCheck(c *Config) {
 	}
 	check(o.LeaseRenew > o.LeaseTTL/3, "lease.renew",
 		fmt.Sprintf("must be at most a third of lease.ttl (%s)", formatDuration(o.LeaseTTL)), "lease.ttl")
+	most := max(o.MaxFanout, o.MaxRequestDeliveries) + maxBatch
+	check(o.IngestQueue < most, "ingest.queue",
+		fmt.Sprintf("must be at least %d: the greater of ingest.max_fanout and ingest.max_request_deliveries, and %d events", most, maxBatch),
+		"ingest.max_fanout", "ingest.max_request_deliveries")
+	check(o.IngestQueueBytes < o.MaxBatchBody, "ingest.queue_bytes",
+		fmt.Sprintf("must be at least ingest.max_batch_body (%s)", formatSize(o.MaxBatchBody)), "ingest.max_batch_body")
 	check(o.TLSCertFile != "" && o.TLSKeyFile == "", "tls.cert_file", "needs tls.key_file as well", "tls.key_file")
 	check(o.TLSKeyFile != "" && o.TLSCertFile == "", "tls.key_file", "needs tls.cert_file as well", "tls.cert_file")
 	check(o.Dev && !loopback(o.Listen), "listen",

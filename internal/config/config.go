@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -139,7 +140,7 @@ func (l *loader) apply(c *Config) {
 		if !ok {
 			g = given{text: s.def, origin: "default"}
 		}
-		text, err := resolve(g)
+		text, err := resolve(g, s.private)
 		// Nothing is a value only where nothing is the default: an empty flag
 		// can take back what a file says.
 		if err == nil && (text != "" || s.def != "") {
@@ -155,7 +156,7 @@ func (l *loader) apply(c *Config) {
 const maxSecretFile = 64 << 10
 
 // resolve returns the value of g, reading the file that it names if need be.
-func resolve(g given) (string, error) {
+func resolve(g given, private bool) (string, error) {
 	if !g.isFile {
 		return g.text, nil
 	}
@@ -164,6 +165,11 @@ func resolve(g given) (string, error) {
 		return "", fmt.Errorf("cannot be read: %w", rootCause(err))
 	}
 	defer f.Close()
+	if private {
+		if err := checkPrivate(f, g.text); err != nil {
+			return "", err
+		}
+	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
 	if err != nil {
 		return "", fmt.Errorf("cannot be read: %w", rootCause(err))
@@ -176,6 +182,20 @@ func resolve(g given) (string, error) {
 		return "", errors.New("file is empty")
 	}
 	return text, nil
+}
+
+// checkPrivate refuses a file that every account of the machine may read. A
+// group may: that is how a file is shared with one service.
+func checkPrivate(f *os.File, path string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot be read: %w", rootCause(err))
+	}
+	// Windows has no such bits; Go reports made-up ones.
+	if perm := info.Mode().Perm(); perm&0o007 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("everybody on this machine has access to the file (mode %04o); run: chmod 600 %s", perm, path)
+	}
+	return nil
 }
 
 // rootCause drops the operation and the path of a file error; the problem

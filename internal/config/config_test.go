@@ -62,13 +62,19 @@ func TestDefaults(t *testing.T) {
 	c := mustLoad(t, "", nil, nil)
 	want := app.Options{
 		DataDir: "breakwater-data", Listen: "127.0.0.1:8080",
-		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, IngestQueue: 4096,
-		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, IdempotencyTTL: 24 * time.Hour,
+		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, MaxRequestDeliveries: 20000, IngestQueue: 65536,
+		IngestQueueBytes: 256 << 20, StoreBatchRows: 2048,
+		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, TenantMaxEndpoints: 1000, TenantMaxStored: 100 << 30, KeyWriteRate: 5,
+		RetentionAudit: 90 * 24 * time.Hour, IdempotencyTTL: 24 * time.Hour,
 		StoreMaxConns: 16, StoreBatch: 256, LogLimit: 1 << 30, DiskReserve: 512 << 20, Migrate: true,
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		DefaultPolicy: "default",
-		ResponseKeep:  16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
+		PolicyLimits: app.PolicyLimits{
+			MinDelay: 100 * time.Millisecond, MinBackoff: time.Second, MaxAttempts: 30, MaxTimeout: time.Minute,
+			MaxConcurrency: 1000, MinProbe: time.Second, RequireBreaker: true,
+		},
+		ResponseKeep: 16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
 		RetentionData: 30 * 24 * time.Hour,
 		SignScheme:    "standard", StripeHeader: "X-Webhook-Signature",
 	}
@@ -100,6 +106,11 @@ func TestValues(t *testing.T) {
 		got     func(*config.Config) any
 		want    any
 	}{
+		"a key beside the section of its name": {
+			yaml: "listen: 127.0.0.1:9000\nlisten.trusted_proxies: [10.0.0.0/8, 192.0.2.1]\n",
+			got:  func(c *config.Config) any { return append([]netip.Prefix{}, c.Options.TrustedProxies...) },
+			want: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
+		},
 		"size with space": {
 			yaml: "ingest:\n  max_payload: 2 MiB\n",
 			got:  func(c *config.Config) any { return c.Options.MaxPayload }, want: int64(2 << 20),

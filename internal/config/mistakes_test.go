@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,6 +82,8 @@ func TestMistakes(t *testing.T) {
 		"missing secret file":       {environ: []string{"BREAKWATER_ADMIN_KEY_FILE=" + missing}, want: `admin_key (BREAKWATER_ADMIN_KEY_FILE): "` + missing + `" cannot be read: no such file or directory`},
 
 		"renew too slow":   {flags: []string{"--lease-renew=6s"}, want: "lease.renew (--lease-renew): must be at most a third of lease.ttl (15s)"},
+		"queue too short":  {flags: []string{"--ingest-max-fanout=70000"}, want: "ingest.queue (default): must be at least 71000: the greater of ingest.max_fanout and ingest.max_request_deliveries, and 1000 events"},
+		"queue too small":  {flags: []string{"--ingest-queue-bytes=16MiB", "--ingest-max-batch-body=32MiB"}, want: "ingest.queue_bytes (--ingest-queue-bytes): must be at least ingest.max_batch_body (32 MiB)"},
 		"ttl too short":    {flags: []string{"--lease-ttl=6s"}, want: "lease.renew (default): must be at most a third of lease.ttl (6s)"},
 		"cert without key": {flags: []string{"--tls-cert-file=/dev/null"}, want: "tls.cert_file (--tls-cert-file): needs tls.key_file as well"},
 		"key without cert": {flags: []string{"--tls-key-file=/dev/null"}, want: "tls.key_file (--tls-key-file): needs tls.cert_file as well"},
@@ -149,5 +152,22 @@ func TestNoPlainFlagForSecrets(t *testing.T) {
 	}
 	if fs.Lookup("database-url") == nil || fs.Lookup("database-url-file") == nil {
 		t.Error("--database-url and --database-url-file must exist")
+	}
+}
+
+// TestEncryptionKeyFileIsPrivate: a key that every account can read seals
+// nothing.
+func TestEncryptionKeyFileIsPrivate(t *testing.T) {
+	t.Parallel()
+	path := secretFile(t, goodEncryptionKey)
+	flags := []string{"--encryption-key-file", path}
+	for mode, fine := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o644: false, 0o604: false, 0o602: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := load(t, "", nil, flags)
+		if fine != (err == nil) || err != nil && !strings.Contains(err.Error(), "run: chmod 600 "+path) {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
 	}
 }

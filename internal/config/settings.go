@@ -15,6 +15,7 @@ type setting struct {
 	flag      string // only when it is not derived from key
 	secret    bool   // masked, may come from <key>_file
 	plainFlag bool   // a secret that may also be a plain flag
+	private   bool   // a secret whose file others must not be able to read
 	def       string // in the syntax of the setting; empty: see help
 	help      string
 	value     value
@@ -76,6 +77,20 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "listen.trusted_proxies", help: "proxies in front of the API whose X-Forwarded-For names the client, for bounds per address and the audit; in YAML written as one key",
+		value: prefixes(func(c *Config) *[]netip.Prefix { return &c.Options.TrustedProxies }),
+	},
+	{
+		key: "listen.max_connections", def: "0",
+		help:  "clients of the API at the same time; 0 means half of what the process may open, at most 16384, so that the store and deliveries have the rest",
+		value: whole(func(c *Config) *int { return &c.Options.MaxConnections }, 0, 1_000_000),
+	},
+	{
+		key: "listen.max_connections_per_address", def: "0",
+		help:  "clients of one address, or of one /64 of IPv6; 0 means a quarter of listen.max_connections; trusted proxies may have all",
+		value: whole(func(c *Config) *int { return &c.Options.MaxConnectionsPerAddress }, 0, 1_000_000),
+	},
+	{
 		key: "node_name", help: "name that outlives restarts; made once and kept in data_dir when empty",
 		value: text{
 			field: func(c *Config) *string { return &c.Options.NodeName }, check: checkNodeName,
@@ -96,7 +111,7 @@ var settings = []setting{
 		},
 	},
 	{
-		key: "encryption_key", secret: true,
+		key: "encryption_key", secret: true, private: true,
 		help: "keys that seal endpoint secrets, the first one for new ones; made in data_dir when empty; all nodes of one Postgres need the same",
 		value: many[string]{
 			field: func(c *Config) *[]string { return &c.Options.EncryptionKeys },
@@ -158,8 +173,16 @@ var settings = []setting{
 		value: whole(func(c *Config) *int { return &c.Options.MaxFanout }, 1, 100_000),
 	},
 	{
-		key: "ingest.queue", def: "4096", help: "events that may wait for the store before new ones get 503",
-		value: whole(func(c *Config) *int { return &c.Options.IngestQueue }, 64, 65_536),
+		key: "ingest.max_request_deliveries", def: "20000", help: "most deliveries of all events of one batch request",
+		value: whole(func(c *Config) *int { return &c.Options.MaxRequestDeliveries }, 1000, 200_000),
+	},
+	{
+		key: "ingest.queue", def: "65536", help: "events and deliveries that may wait for the store before new ones get 503; a tenant may have as many waiting as are left free for all",
+		value: whole(func(c *Config) *int { return &c.Options.IngestQueue }, 1024, 1<<20),
+	},
+	{
+		key: "ingest.queue_bytes", def: "256 MiB", help: "payload bytes that may wait for the store, shared like ingest.queue",
+		value: size(func(c *Config) *int64 { return &c.Options.IngestQueueBytes }, 16*mib, 64*gib),
 	},
 	{
 		key: "ingest.tenant_rate", def: "0", help: "events per second of one tenant, 0 means no limit",
@@ -174,6 +197,18 @@ var settings = []setting{
 		value: size(func(c *Config) *int64 { return &c.Options.TenantMaxPendingBytes }, mib, 1024*tib),
 	},
 	{
+		key: "ingest.tenant_max_endpoints", def: "1000", help: "endpoints of one tenant",
+		value: whole64(func(c *Config) *int64 { return &c.Options.TenantMaxEndpoints }, 1, 1_000_000),
+	},
+	{
+		key: "ingest.tenant_max_stored", def: "100 GiB", help: "bytes that one tenant may have stored; beyond it new events get 507 until retention has removed some",
+		value: size(func(c *Config) *int64 { return &c.Options.TenantMaxStored }, mib, 1024*tib),
+	},
+	{
+		key: "api.key_write_rate", def: "5", help: "changes of configuration per second with one key of a tenant, a minute's worth at once; 0 means no limit",
+		value: number(func(c *Config) *float64 { return &c.Options.KeyWriteRate }, 0, 10_000),
+	},
+	{
 		key: "idempotency_ttl", def: "24h", help: "how long idempotency keys are remembered",
 		value: span(func(c *Config) *time.Duration { return &c.Options.IdempotencyTTL }, time.Hour, 7*day),
 	},
@@ -185,6 +220,10 @@ var settings = []setting{
 	{
 		key: "store.batch", def: "256", help: "accepts or settles in one commit",
 		value: whole(func(c *Config) *int { return &c.Options.StoreBatch }, 1, 256),
+	},
+	{
+		key: "store.batch_rows", def: "2048", help: "new events and deliveries in one commit; an event with more deliveries has one of its own",
+		value: whole(func(c *Config) *int { return &c.Options.StoreBatchRows }, 256, 65_536),
 	},
 	{
 		key: "store.disk_reserve", def: "512 MiB", help: "free space below which new events get 507 (SQLite); deliveries go on",
@@ -231,6 +270,35 @@ var settings = []setting{
 			field: func(c *Config) *string { return &c.Options.DefaultPolicy }, check: checkPreset,
 			word: "preset", rule: "name of a preset",
 		},
+	},
+
+	{
+		key: "policy.limits.min_delay", def: "100ms", help: "shortest retry.min_delay that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinDelay }, 10*time.Millisecond, time.Hour),
+	},
+	{
+		key: "policy.limits.min_backoff", def: "1s", help: "shortest retry.backoff.base, cap and delays that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinBackoff }, 10*time.Millisecond, time.Hour),
+	},
+	{
+		key: "policy.limits.max_attempts", def: "30", help: "most retry.max_attempts that a tenant may set",
+		value: whole(func(c *Config) *int { return &c.Options.PolicyLimits.MaxAttempts }, 1, 50),
+	},
+	{
+		key: "policy.limits.max_timeout", def: "1m", help: "longest timeout.total that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MaxTimeout }, time.Second, 2*time.Minute),
+	},
+	{
+		key: "policy.limits.max_concurrency", def: "1000", help: "most requests at once that a tenant may set for an endpoint",
+		value: whole(func(c *Config) *int { return &c.Options.PolicyLimits.MaxConcurrency }, 1, 1000),
+	},
+	{
+		key: "policy.limits.min_probe", def: "1s", help: "shortest breaker.probe.min and max that a tenant may set",
+		value: span(func(c *Config) *time.Duration { return &c.Options.PolicyLimits.MinProbe }, 100*time.Millisecond, 10*time.Minute),
+	},
+	{
+		key: "policy.limits.require_breaker", def: "true", help: "tenants may not switch the breaker off",
+		value: toggle{func(c *Config) *bool { return &c.Options.PolicyLimits.RequireBreaker }},
 	},
 
 	{
@@ -287,6 +355,11 @@ var settings = []setting{
 	{
 		key: "retention.data", def: "30d", help: "age at which events, deliveries, attempts and dead letters go; pending ones never do",
 		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionData }, day, 365*day),
+	},
+
+	{
+		key: "retention.audit", def: "90d", help: "age at which audit records go",
+		value: span(func(c *Config) *time.Duration { return &c.Options.RetentionAudit }, day, 3650*day),
 	},
 
 	{

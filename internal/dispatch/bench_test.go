@@ -60,7 +60,8 @@ func BenchmarkDeliver(b *testing.B) {
 		for i := range batch {
 			batch[i] = e.accept(payload, sent+i)
 		}
-		if err := e.writer.Accept(batch...); err != nil {
+		l := store.Load{Rows: 2 * len(batch), Bytes: int64(len(batch) * len(payload))}
+		if err := e.writer.Accept(batch[0].Event.TenantID, l, func() []*store.Accept { return batch }); err != nil {
 			b.Fatal(err)
 		}
 		sent += len(batch)

@@ -24,6 +24,7 @@ type book struct {
 	mu      sync.Mutex
 	nodes   map[hook.ID]signOn
 	expires [hook.Shards]time.Time
+	owners  [hook.Shards]hook.ID // who took it, or renewed it, last
 	// busy shards look owned by somebody else, whatever the store says.
 	busy map[int]bool
 }
@@ -41,6 +42,7 @@ type shared struct {
 	cut       atomic.Bool  // its calls about leases fail
 	down      atomic.Bool  // its commits fail
 	takeTakes atomic.Int64 // before a take-over
+	readTakes atomic.Int64 // before an event is read
 	polls     chan hook.ID // what AcceptedSince was asked for, when not nil
 }
 
@@ -53,6 +55,11 @@ func (s *shared) Commit(ctx context.Context, b *store.Batch) error {
 		return errCut
 	}
 	return s.DB.Commit(ctx, b)
+}
+
+func (s *shared) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) {
+	time.Sleep(time.Duration(s.readTakes.Load()))
+	return s.DB.Event(context.WithoutCancel(ctx), tenant, id)
 }
 
 func (s *shared) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
@@ -115,7 +122,7 @@ func (s *shared) TakeShards(ctx context.Context, node hook.ID, shards []int, min
 		}
 	}
 	held, err := s.DB.TakeShards(ctx, node, free, true, ttl)
-	s.book.extend(held, ttl)
+	s.book.extend(node, held, ttl)
 	return held, err
 }
 
@@ -124,7 +131,7 @@ func (s *shared) RenewShards(ctx context.Context, node hook.ID, held []store.Hel
 		return nil, errCut
 	}
 	still, err := s.DB.RenewShards(ctx, node, held, ttl)
-	s.book.extend(still, ttl)
+	s.book.extend(node, still, ttl)
 	return still, err
 }
 
@@ -142,12 +149,18 @@ func (s *shared) Leave(_ context.Context, n hook.Node) error {
 	return nil
 }
 
-func (b *book) extend(held []store.Held, ttl time.Duration) {
+func (b *book) extend(node hook.ID, held []store.Held, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range held {
-		b.expires[h.Shard] = time.Now().Add(ttl)
+		b.expires[h.Shard], b.owners[h.Shard] = time.Now().Add(ttl), node
 	}
+}
+
+func (b *book) owner(shard int) hook.ID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.owners[shard]
 }
 
 func (b *book) end(shard int) time.Time {
@@ -165,6 +178,7 @@ type peer struct {
 	sends  sender
 	keeper dispatch.Keeper
 	hints  store.Hints
+	config func(*dispatch.Config)
 	halt   [2]func()
 	ended  chan error // of the dispatcher
 }
@@ -176,7 +190,7 @@ type sender struct {
 }
 
 func (s *sender) Send(ctx context.Context, req *egress.Request) egress.Result {
-	if s.before != nil {
+	if s.before != nil && mayStart(req) {
 		s.before(req.URL)
 	}
 	return s.sink.Send(ctx, req)
@@ -210,10 +224,14 @@ func (r *rig) join(b *book, name string, tune ...func(*peer)) *peer {
 	}
 	p.writer, err = store.NewWriter(store.WriterConfig{DB: p.db, Node: p.node.ID, Log: log, Committed: func(batch *store.Batch) { p.d.Committed(batch) }})
 	r.must(err)
-	p.d, err = dispatch.New(dispatch.Config{
+	cfg := dispatch.Config{
 		Store: p.db, Settler: p.writer, Sender: &p.sends, Vault: r.vault, IDs: ids, Node: p.node, Log: log, Loops: 2, Seed: 7,
 		Keeper: p.keeper, Hints: p.hints,
-	})
+	}
+	if p.config != nil {
+		p.config(&cfg)
+	}
+	p.d, err = dispatch.New(cfg)
 	r.must(err)
 	p.halt[0] = background(func(ctx context.Context) { p.ended <- p.d.Run(ctx) })
 	p.halt[1] = background(func(ctx context.Context) { _ = p.writer.Run(ctx) })

@@ -150,7 +150,8 @@ func (t *destination) contentType(e *hook.Event) string {
 	if t.mode == hook.BodyEnvelope || e.ContentType == "" {
 		return "application/json"
 	}
-	return e.ContentType
+	plain, _ := hook.CutHops(e.ContentType)
+	return plain
 }
 
 func isJSON(contentType string) bool {

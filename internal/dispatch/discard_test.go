@@ -115,7 +115,7 @@ func TestOpenLaneDeadLetters(t *testing.T) {
 func (r *rig) wantAllDelivered(e hook.Endpoint, n int) {
 	r.t.Helper()
 	ids := r.publish(e, n)
-	time.Sleep(10 * time.Second)
+	time.Sleep(time.Minute)
 	r.wantEndings(ids, map[string]int{"delivered": n})
 }
 

@@ -79,6 +79,7 @@ type Dispatcher struct {
 	slots  slots
 	owner  *ownership
 	loader *loader
+	hosts  hosts
 	teller *teller
 
 	payloadBytes atomic.Int64
@@ -114,8 +115,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	cfg.Seed = cmp.Or(cfg.Seed, rand.New(rand.NewPCG(uint64(cfg.IDs.Next(time.Now())), uint64(time.Now().UnixNano()))).Uint64())
 	d := &Dispatcher{cfg: cfg, storeLost: make(chan struct{})}
 	d.crew.fly = d.fly
-	d.slots.max = cfg.MaxInFlight
+	d.slots.max, d.slots.tenants = cfg.MaxInFlight, make(map[hook.ID]int)
 	d.loader = newLoader(cfg)
+	d.hosts.all = make(map[string]*host)
 	d.teller = newTeller(cfg)
 	d.owner = newOwnership(d)
 	for i := range cfg.Loops {

@@ -34,3 +34,6 @@ func (d *Dispatcher) MiscountedReads() int {
 	}
 	return sum
 }
+
+// More is the rule by which slots are shared between tenants.
+func More(used, free, size int) int { return more(used, free, size, tenantShare) }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +49,7 @@ func TestHeadersOfARequest(t *testing.T) {
 
 		// Recorded: the same headers, without anything secret.
 		want := map[string][]string{
-			"Breakwater-Attempt": {"1"}, "Breakwater-Delivery": {hook.DeliveryPrefix.Format(id)}, "Content-Type": {"application/json"},
+			"Breakwater-Attempt": {"1"}, "Breakwater-Hops": {"1"}, "Breakwater-Delivery": {hook.DeliveryPrefix.Format(id)}, "Content-Type": {"application/json"},
 			"Webhook-Id": sent["Webhook-Id"], "Webhook-Timestamp": sent["Webhook-Timestamp"],
 			"Webhook-Signature": {"***"}, "Acme-Signature": {"***"}, "X-Token": {"***"},
 		}
@@ -62,6 +63,30 @@ func TestHeadersOfARequest(t *testing.T) {
 			if !slices.Contains(req.DropOnHostChange, name) {
 				t.Errorf("%s would follow a redirect to another host", name)
 			}
+		}
+	})
+}
+
+// TestHopsAreCounted: an event that was posted by a delivery goes on with one
+// hop more, and looks as it was posted otherwise.
+func TestHopsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, always(200))
+		defer r.close()
+		r.contentType = hook.WithHops("text/plain", 2)
+		r.publish(r.endpoint(""), 1)
+		time.Sleep(time.Second)
+		req := r.sink.latest()
+		if hops, kind := fieldOf(req, "Breakwater-Hops"), fieldOf(req, "Content-Type"); hops != "3" || kind != "text/plain" {
+			t.Errorf("hops %s of %s, want 3 of text/plain", hops, kind)
+		}
+		r.contentType = hook.WithHops("application/json", 1)
+		r.publish(r.endpointWith("", func(e *hook.Endpoint) { e.Body = hook.BodyEnvelope }), 1)
+		time.Sleep(time.Second)
+		req = r.sink.latest()
+		if hops := fieldOf(req, "Breakwater-Hops"); hops != "2" || !strings.Contains(string(req.Body), `"data":{"n":1}`) {
+			t.Errorf("hops %s of %s", hops, req.Body)
 		}
 	})
 }

@@ -170,6 +170,7 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 	old := r.dest
 	r.dest, r.tenant = got.dest, got.dest.tenant
 	r.expireAt = time.Time{} // the policy may allow another time now
+	l.takeSeat(now, r)
 	if old == nil {
 		l.firstInstall(now, r, got)
 		return
@@ -188,9 +189,11 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 	}
 	if got.dest.resetWantedAt.After(old.resetWantedAt) {
 		r.lane.Reset(now)
+		r.forgetHost(now)
 		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
 	}
 	if got.dest.probeWantedAt.After(old.probeWantedAt) {
+		r.probeAsked = true
 		r.lane.ProbeNow(now)
 	}
 	if r.lane.Checkpoint() != before {
@@ -211,7 +214,7 @@ func (l *loop) resume(now time.Time, r *resident) {
 func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 	waiting := r.lane.Drop()
 	if got.lane != nil {
-		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), true)
+		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), r.inherited)
 		r.lane.ForgetFailures(got.dest.updatedAt)
 		r.saved = *got.lane
 		l.actOnWishes(now, r, got)
@@ -237,10 +240,11 @@ func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 }
 
 // actOnWishes acts on what was asked of the lane while nobody owned it. A reset
-// that was acted on has closed the lane, a probe has moved its last failure.
+// that was acted on has closed the lane and left nothing that was learnt, a probe
+// has moved its last failure.
 func (l *loop) actOnWishes(now time.Time, r *resident, got loaded) {
 	reset, probe := got.dest.resetWantedAt, got.dest.probeWantedAt
-	if got.lane.Open && reset.After(got.lane.OpenedAt) && reset.After(got.lane.ClosedAt) {
+	if (got.lane.Open || got.lane.HasLearnt()) && reset.After(got.lane.LatestNews()) {
 		r.lane.Reset(now)
 		l.d.cfg.Settler.Settle(nil, l.checkpoint(r))
 	}

@@ -28,10 +28,11 @@ type loop struct {
 	residents map[hook.ID]*resident
 	unsaved   map[hook.ID]*store.LaneSave // newest checkpoints that are not stored yet
 	wakes     wakeHeap
-	landed    []*flight   // to be used again
-	dirty     []*resident // to be pumped before the next sleep
-	starved   []*resident // could send if there were a slot
-	isStarved bool        // counted in slots.starved
+	landed    []*flight               // to be used again
+	dirty     []*resident             // to be pumped before the next sleep
+	starved   map[hook.ID][]*resident // could send if there were a slot, by tenant
+	ended     []hook.ID               // tenants whose slots are given back in this turn
+	isStarved bool                    // counted in slots.starved
 	draining  bool
 	reads     workQueue
 	loads     workQueue
@@ -66,6 +67,7 @@ func newLoop(d *Dispatcher, n uint64) *loop {
 		leaving:   make(map[int]func()),
 		residents: make(map[hook.ID]*resident),
 		unsaved:   make(map[hook.ID]*store.LaneSave),
+		starved:   make(map[hook.ID][]*resident),
 		reads:     workQueue{limit: 4},
 		loads:     workQueue{limit: 2},
 	}
@@ -182,23 +184,10 @@ func (l *loop) touch(r *resident) {
 }
 
 func (l *loop) pumpAll(now time.Time) {
-	if len(l.starved) > 0 && l.d.slots.free() > 0 {
-		for _, r := range l.starved {
-			r.starved = false
-			l.touch(r)
-		}
-		clear(l.starved)
-		l.starved = l.starved[:0]
+	// A lane that was fed may not want its slot any more: then it is another's turn.
+	for l.feedStarved(); len(l.dirty) > 0; l.feedStarved() {
+		l.pumpDirty(now)
 	}
-	for i := range len(l.dirty) {
-		r := l.dirty[i]
-		r.dirty = false
-		if !r.dropped {
-			l.pump(now, r)
-		}
-	}
-	clear(l.dirty)
-	l.dirty = l.dirty[:0]
 	l.reads.start(&l.d.work)
 	l.startReads()
 	l.startLoads()
@@ -209,6 +198,33 @@ func (l *loop) pumpAll(now time.Time) {
 			l.wakeUp() // a slot may have come free before we were counted
 		} else {
 			l.d.slots.starved.Add(-1)
+		}
+	}
+}
+
+func (l *loop) pumpDirty(now time.Time) {
+	for i := range len(l.dirty) {
+		r := l.dirty[i]
+		r.dirty = false
+		if !r.dropped {
+			l.pump(now, r)
+		}
+	}
+	clear(l.dirty)
+	l.dirty = l.dirty[:0]
+}
+
+// feedStarved lets lanes try again for which there are slots now. With very many
+// that wait, those of a tenant that has its share cost nothing.
+func (l *loop) feedStarved() {
+	for tenant, waiting := range l.starved {
+		rest := l.d.slots.feed(tenant, waiting, func(r *resident) {
+			r.starved = false
+			l.touch(r)
+		})
+		clear(waiting[len(rest):])
+		if l.starved[tenant] = rest; len(rest) == 0 {
+			delete(l.starved, tenant)
 		}
 	}
 }

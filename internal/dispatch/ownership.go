@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,8 +31,15 @@ type ownership struct {
 	d     *Dispatcher
 	epoch time.Time // zero of the deadline's clock
 
-	owned    [hook.Shards]atomic.Bool
+	owned [hook.Shards]atomic.Bool
+	// epochs are those of the shards that may be sent for; 0: none. A shard that
+	// is being handed over has one until its last attempt is settled.
+	epochs   [hook.Shards]atomic.Int64
 	deadline atomic.Int64 // nanoseconds after epoch; no attempt starts later
+	// wallEnd is the deadline by the clock on the wall, in nanoseconds: a machine
+	// that sleeps stops the other clock. Set forward, it costs the time until the
+	// next renewal.
+	wallEnd  atomic.Int64
 	draining atomic.Bool
 	silenced atomic.Bool // nothing may be sent any more, whatever the leases say
 	joined   atomic.Bool // it has looked for its shards at least once
@@ -60,15 +68,27 @@ func newOwnership(d *Dispatcher) *ownership {
 // owns reports whether deliveries of the shard belong to this node's lanes.
 func (o *ownership) owns(shard int) bool { return o.owned[shard].Load() }
 
-// mayStart reports whether an attempt may start now. The deadline counts on the
-// monotonic clock from before the last renewal was sent, so a node that was
-// stopped or cut off falls silent before another one takes over.
-func (o *ownership) mayStart() bool {
-	return int64(time.Since(o.epoch)) < o.deadline.Load() && !o.silenced.Load()
+// mayStart reports whether an attempt of a shard may start now: the lease has
+// not run out, and the shard is still this node's in the epoch in which the
+// attempt was made. Both are asked: after a pause the lease may have been renewed
+// while the shard has gone to another node.
+func (o *ownership) mayStart(shard int, epoch int64) bool {
+	return o.inTime() && o.epochs[shard].Load() == epoch
 }
 
+// inTime reports whether the leases last. The deadline counts from before the last
+// renewal was sent, so a node that was stopped or cut off falls silent before
+// another one takes over.
+func (o *ownership) inTime() bool {
+	now := time.Now()
+	return int64(now.Sub(o.epoch)) < o.deadline.Load() && now.UnixNano() < o.wallEnd.Load() && !o.silenced.Load()
+}
+
+// extend moves the deadline. It comes after lost: what is not this node's any more
+// must be gone before sending is allowed again.
 func (o *ownership) extend(from time.Time) {
-	stopped := !o.mayStart()
+	stopped := !o.inTime()
+	o.wallEnd.Store(from.Add(o.d.cfg.LeaseTTL).UnixNano())
 	o.deadline.Store(int64(from.Sub(o.epoch) + o.d.cfg.LeaseTTL))
 	if stopped {
 		for _, l := range o.d.loops {
@@ -93,7 +113,7 @@ func (o *ownership) ready() []string {
 	if !o.joined.Load() {
 		return []string{"the node has not joined yet"}
 	}
-	if !o.mayStart() {
+	if !o.inTime() {
 		return []string{"the lease could not be renewed in time"}
 	}
 	return nil
@@ -134,7 +154,8 @@ func (o *ownership) run(ctx context.Context) error {
 
 // runAlone is the whole of ownership on a database that is not shared.
 func (o *ownership) runAlone(ctx context.Context) error {
-	o.deadline.Store(int64(^uint64(0) >> 1))
+	o.deadline.Store(math.MaxInt64)
+	o.wallEnd.Store(math.MaxInt64)
 	for {
 		err := o.take(context.WithoutCancel(ctx), allShards())
 		if err == nil {
@@ -200,7 +221,6 @@ func (o *ownership) renew(ctx context.Context) error {
 	if len(members) > 1 {
 		o.lastOther = before
 	}
-	o.extend(before)
 	still := make(map[int]bool, len(kept))
 	for _, h := range kept {
 		still[h.Shard] = true
@@ -210,6 +230,7 @@ func (o *ownership) renew(ctx context.Context) error {
 		o.d.cfg.Log.Warn("shards lost to other nodes", "shards", len(have))
 		o.lost(have...)
 	}
+	o.extend(before)
 	return nil
 }
 
@@ -310,6 +331,7 @@ func (o *ownership) hold(h store.Held) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held[h.Shard] = h.Epoch
+	o.epochs[h.Shard].Store(h.Epoch)
 	l := o.d.loops[h.Shard%len(o.d.loops)]
 	l.post(func() { l.acquire(h) })
 	o.owned[h.Shard].Store(true)
@@ -359,6 +381,7 @@ func (o *ownership) releaseShards(held []store.Held) {
 	for _, h := range held {
 		if o.held[h.Shard] == h.Epoch {
 			delete(o.held, h.Shard)
+			o.epochs[h.Shard].Store(0)
 		}
 	}
 	o.mu.Unlock()
@@ -390,6 +413,7 @@ func (o *ownership) lost(shards ...store.Held) {
 			continue
 		}
 		delete(o.held, h.Shard)
+		o.epochs[h.Shard].Store(0)
 		o.owned[h.Shard].Store(false)
 		l := o.d.loops[h.Shard%len(o.d.loops)]
 		l.post(func() { l.lose(h) })

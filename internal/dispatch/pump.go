@@ -18,7 +18,7 @@ const readAgain = time.Second
 // pump lets the lane send what it may, reads ahead when its window runs low,
 // ends what was held too long, and sets its next wake-up.
 func (l *loop) pump(now time.Time, r *resident) {
-	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.mayStart() {
+	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.mayStart(r.shard, r.epoch) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
@@ -37,14 +37,21 @@ func (l *loop) pump(now time.Time, r *resident) {
 }
 
 func (l *loop) sendWhatMay(now time.Time, r *resident) {
+	r.hostAt = time.Time{}
 	for r.lane.Queued() > 0 {
-		dec := l.d.slots.next(now, r.lane)
+		if ok, at := r.hostAllows(now); !ok {
+			r.hostAt = at
+			return
+		}
+		dec := l.d.slots.next(now, r.tenant, r.lane)
 		if dec.Starved {
 			l.starve(r)
+			r.hostTurnPassed(now)
 		}
 		if !dec.Send {
 			return
 		}
+		r.probeAsked = false
 		l.launch(now, r, dec)
 	}
 }
@@ -52,7 +59,7 @@ func (l *loop) sendWhatMay(now time.Time, r *resident) {
 func (l *loop) starve(r *resident) {
 	if !r.starved {
 		r.starved = true
-		l.starved = append(l.starved, r)
+		l.starved[r.tenant] = append(l.starved[r.tenant], r)
 	}
 }
 
@@ -65,7 +72,7 @@ func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
 	f := l.newFlight()
 	*f = flight{
 		loop: l, r: r, it: it, dest: r.dest, event: it.event, delivery: it.delivery,
-		kind: dec.Kind, tag: dec.Tag, started: now,
+		kind: dec.Kind, tag: dec.Tag, started: now, hostLoad: r.hostStarted(now),
 		laneState: r.lane.State(), laneLimit: r.lane.Limit(), laneInFlight: r.lane.InFlight(),
 	}
 	l.d.crew.send(f, &l.d.work)
@@ -112,7 +119,7 @@ func (l *loop) nextLook(now time.Time, r *resident) time.Time {
 	if holds && !r.expiring {
 		at = earliest(at, r.expireAt)
 	}
-	return earliest(at, l.evictAt(r))
+	return earliest(earliest(at, r.hostAt), l.evictAt(r))
 }
 
 func earliest(a, b time.Time) time.Time {
@@ -188,12 +195,13 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 		r.items[d.ID] = it
 	}
 	it.unsettled++
+	due := d.DueAt
 	if was := d.Restore; was != nil { // only the wish for a manual send ends
 		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
 	} else {
 		d.State, d.Reason, d.SettledAt = hook.Dead, why, now
 	}
-	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Delivery: d}, nil)
+	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Due: due, Delivery: d}, nil)
 }
 
 // evictAt is when the lane may leave memory if nothing happens; zero while it
@@ -235,6 +243,7 @@ func (l *loop) evict(now time.Time, r *resident) bool {
 func (l *loop) drop(r *resident) {
 	r.dropped = true
 	l.setWake(r, time.Time{})
+	l.leaveSeat(time.Now(), r)
 	for _, it := range r.items {
 		l.d.payloadBytes.Add(-it.counted)
 	}

@@ -16,7 +16,9 @@ type resident struct {
 	shard    int
 	epoch    int64
 
+	loop *loop
 	lane *lane.Lane
+	seat *seat        // at its host; nil until loaded
 	dest *destination // nil until loaded
 	// loading is set while the endpoint is being read; again asks for one more
 	// read when that has ended.
@@ -58,11 +60,15 @@ type resident struct {
 	expireAt  time.Time // next look for deliveries held too long
 	expiring  bool
 	wakeAt    time.Time
-	wakeIndex int // in the loop's heap, -1: not there
+	hostAt    time.Time // its host lets it send then; zero: now
+	wakeIndex int       // in the loop's heap, -1: not there
 	dirty     bool
 	starved   bool
 	dropped   bool // no longer in memory
-	idleSince time.Time
+	inherited bool // its work was left by another owner
+	// probeAsked is set when a person wants a probe, until one is sent.
+	probeAsked bool
+	idleSince  time.Time
 }
 
 // item is one delivery in memory.
@@ -123,7 +129,7 @@ func (l *loop) resident(endpoint, tenant hook.ID) *resident {
 	}
 	shard := hook.ShardOf(endpoint)
 	r := &resident{
-		endpoint: endpoint, tenant: tenant, shard: shard, epoch: l.shards[shard],
+		loop: l, endpoint: endpoint, tenant: tenant, shard: shard, epoch: l.shards[shard],
 		lane: lane.New(lane.Config{Fixed: true, Limit: 1}, time.Now()), items: make(map[hook.ID]*item), wakeIndex: -1,
 	}
 	l.residents[endpoint] = r

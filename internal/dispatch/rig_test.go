@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -41,6 +42,8 @@ type rig struct {
 	writer *store.Writer
 	d      *dispatch.Dispatcher
 	stops  []func()
+
+	contentType string // of what is published; empty: JSON
 }
 
 // newRig opens a store in a temporary dir and starts an engine on it. Call it
@@ -205,7 +208,7 @@ func (r *rig) publishAt(e hook.Endpoint, n int, due time.Time) []hook.ID {
 		n -= batch
 		accepts := make([]*store.Accept, batch)
 		for i := range accepts {
-			event := hook.Event{ID: r.ids.Next(now), TenantID: r.tenant.ID, Type: "order.paid", CreatedAt: now, ContentType: "application/json", Payload: []byte(`{"n":1}`)}
+			event := hook.Event{ID: r.ids.Next(now), TenantID: r.tenant.ID, Type: "order.paid", CreatedAt: now, ContentType: cmp.Or(r.contentType, "application/json"), Payload: []byte(`{"n":1}`)}
 			d := hook.Delivery{
 				ID: r.ids.Next(now), TenantID: r.tenant.ID, EventID: event.ID, EndpointID: e.ID, DueAt: due,
 				Size: len(event.Payload), Progress: hook.Progress{Run: 1, RunDueAt: due},
@@ -213,7 +216,7 @@ func (r *rig) publishAt(e hook.Endpoint, n int, due time.Time) []hook.ID {
 			ids = append(ids, d.ID)
 			accepts[i] = &store.Accept{Event: event, Deliveries: []hook.Delivery{d}, ConfigRev: rev}
 		}
-		r.must(r.writer.Accept(accepts...))
+		r.must(r.writer.Accept(r.tenant.ID, store.Load{Rows: 2 * len(accepts)}, func() []*store.Accept { return accepts }))
 		for _, a := range accepts {
 			if a.Outcome != store.AcceptStored {
 				r.t.Fatalf("accept outcome is %d", a.Outcome)
@@ -289,6 +292,9 @@ type sink struct {
 }
 
 func (s *sink) Send(ctx context.Context, req *egress.Request) egress.Result {
+	if !mayStart(req) {
+		return egress.Result{Reason: hook.Interrupted}
+	}
 	id, err := hook.DeliveryPrefix.Parse(fieldOf(req, "Breakwater-Delivery"))
 	if err != nil {
 		return egress.Result{Reason: hook.LocalError, Err: err}
@@ -323,6 +329,9 @@ func (s *sink) Send(ctx context.Context, req *egress.Request) egress.Result {
 	s.mu.Unlock()
 	return res
 }
+
+// mayStart asks, as package egress does, whether the request may start.
+func mayStart(req *egress.Request) bool { return req.MayStart == nil || req.MayStart() }
 
 // seen returns what has arrived so far.
 func (s *sink) seen() []arrival {

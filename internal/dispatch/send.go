@@ -23,6 +23,7 @@ type flight struct {
 
 	kind         hook.AttemptKind
 	tag          lane.Tag
+	hostLoad     float64 // on its host, itself included; 0: not counted
 	started      time.Time
 	laneState    lane.State
 	laneLimit    float64
@@ -67,15 +68,13 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 	body := f.dest.body(event)
 	now := time.Now()
 	f.fields = f.dest.fields(event, &f.delivery, now, body)
-	if !d.owner.mayStart() {
-		return egress.Result{Reason: hook.Interrupted, Text: "lease ended before the request"}
-	}
 	f.started = now
 	return d.cfg.Sender.Send(d.attempts, &egress.Request{
-		URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
+		Tenant: f.dest.tenant, URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
 		Connect: f.dest.policy.Timeout.Connect, Total: f.dest.policy.Timeout.Total,
 		FollowRedirects: f.dest.policy.Classify.Redirects.Mode == policy.RedirectFollow, MaxHops: f.dest.policy.Classify.Redirects.MaxHops,
 		DropOnHostChange: f.dest.private,
+		MayStart:         func() bool { return d.owner.mayStart(f.r.shard, f.r.epoch) },
 	})
 }
 
@@ -98,9 +97,11 @@ const (
 
 // fields returns the headers that are this attempt's own.
 func (t *destination) fields(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
-	all := append(make([]egress.Field, 0, 6+len(t.signatures)),
+	_, hops := hook.CutHops(e.ContentType)
+	all := append(make([]egress.Field, 0, 7+len(t.signatures)),
 		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
 		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
+		egress.Field{Name: hook.HeaderHops, Value: strconv.Itoa(hops + 1)},
 		egress.Field{Name: headerContentType, Value: t.contentType(e)},
 	)
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }

@@ -16,7 +16,7 @@ import (
 func (l *loop) result(now time.Time, f *flight) {
 	r, it := f.r, f.it
 	if l.shards[r.shard] != r.epoch {
-		l.d.release(1) // the shard is another node's: it sends this one again
+		l.d.release(r.tenant) // the shard is another node's: it sends this one again
 		return
 	}
 	it.flying = false
@@ -29,6 +29,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
 		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter,
 	})
+	l.hostHeard(now, r, f, v.Class, change)
 	if f.tag.Probe {
 		r.soughtFresh = false
 	}
@@ -38,7 +39,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	}
 
 	s := &store.Settle{
-		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts,
+		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts, Due: f.delivery.DueAt,
 		Delivery: settledDelivery(f, v), Attempt: l.attempt(now, f, v),
 	}
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
@@ -121,17 +122,18 @@ func settledDelivery(f *flight, v policy.Verdict) hook.Delivery {
 // attempt is the log row.
 func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt {
 	d := &f.delivery
+	kept := f.dest.record(&f.answer, d.Attempts+1)
 	a := &hook.Attempt{
 		ID: l.d.cfg.IDs.Next(now), TenantID: d.TenantID, DeliveryID: d.ID, EndpointID: d.EndpointID, EventID: d.EventID,
 		NodeID: l.d.cfg.Node.ID, Number: d.Attempts + 1, Run: d.Progress.Run,
 		Kind: f.kind, Class: v.Class, Reason: v.Reason, Charged: v.Charged,
 		Status: f.answer.Status, Latency: f.answer.Latency, StartedAt: f.started,
 		PolicyHash: f.dest.hash, RetryN: v.RetryN, Ceiling: v.Ceiling, U: v.U, Delay: v.Delay, DelaySource: v.Source,
-		Error: f.answer.Text, Excerpt: f.answer.Body,
+		Error: brief(f.answer.Text), Excerpt: kept.body,
 		Detail: hook.AttemptDetail{
-			URL: f.dest.url, RequestHeaders: f.dest.masked(f.fields), ResponseHeaders: f.answer.Header,
-			Truncated: f.answer.Truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
-			RetryAfter: strings.Join(f.answer.Header["Retry-After"], ", "), RetryAfterCapped: v.RetryAfterCapped,
+			URL: f.dest.url, RequestHeaders: f.dest.masked(f.fields), ResponseHeaders: kept.header,
+			Truncated: kept.truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
+			RetryAfter: brief(strings.Join(f.answer.Header["Retry-After"], ", ")), RetryAfterCapped: v.RetryAfterCapped,
 			LaneState: f.laneState.String(), LaneLimit: f.laneLimit, LaneInFlight: f.laneInFlight,
 		},
 	}
@@ -142,7 +144,7 @@ func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt
 }
 
 // hidden stands for the values of a header that are never shown.
-var hidden = []string{"***"}
+var hidden = []string{mask}
 
 // masked is the request's header without anything secret: our signatures and
 // the endpoint's own values.
@@ -167,17 +169,17 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 
 // settled gives slots back and forgets what has been settled.
 func (l *loop) settled(now time.Time, settles []*store.Settle) {
-	released := 0
+	l.ended = l.ended[:0]
 	for _, s := range settles {
 		if s.Attempt != nil {
-			released++
+			l.ended = append(l.ended, s.Delivery.TenantID)
 			if l.shards[s.Shard] == s.Epoch && l.unsettled[s.Shard] > 0 {
 				l.unsettled[s.Shard]--
 			}
 		}
 		l.acknowledge(now, s)
 	}
-	l.d.release(released)
+	l.d.release(l.ended...)
 }
 
 func (l *loop) acknowledge(now time.Time, s *store.Settle) {
@@ -207,6 +209,11 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 		if s.Delivery.State == hook.Pending {
 			r.noteDue(s.Delivery.DueAt)
 		}
+		if it.doubtful { // it may have been asked for while it was on its way
+			r.noteDue(now)
+			r.lookNewest = true
+			l.touch(r)
+		}
 	}
 }
 
@@ -224,6 +231,7 @@ func (l *loop) lookAgain(r *resident, it *item) {
 			if !r.dropped {
 				l.forget(r, id)
 				r.noteDue(time.Now())
+				r.lookNewest = true
 				l.touch(r)
 			}
 		})

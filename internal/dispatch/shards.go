@@ -17,7 +17,9 @@ func (l *loop) foundWork(found []store.PendingEndpoint) {
 		if _, owned := l.shards[hook.ShardOf(p.ID)]; !owned {
 			continue
 		}
+		_, known := l.residents[p.ID]
 		r := l.resident(p.ID, 0)
+		r.inherited = !known
 		r.noteDue(p.Due)
 		l.touch(r)
 	}

@@ -24,7 +24,8 @@ import (
 const (
 	maxHeaderBytes = 64 << 10
 	maxBodyBytes   = 64 << 10
-	// maxIdle bounds the idle connections of all hosts together.
+	// maxIdle bounds the idle connections of all hosts together, where the process
+	// may have many descriptors.
 	maxIdle = 2048
 	// maxTries bounds how often a request of which nothing was written moves to
 	// another connection.
@@ -45,6 +46,10 @@ type Config struct {
 	// Self returns the addresses this process listens on; they are always
 	// refused. An unspecified address stands for every local one. May be nil.
 	Self func() []netip.AddrPort
+
+	// Interfaces returns the addresses of this machine, which are refused unless
+	// AllowCIDR has them. nil: net.InterfaceAddrs.
+	Interfaces func() ([]net.Addr, error)
 
 	// Proxy is an HTTP proxy for everything. It resolves the names, so it has
 	// to be the guard: here only ports and literal addresses are judged then.
@@ -175,8 +180,11 @@ func (c *Client) CloseIdle() { c.carrier.closeIdle() }
 // not even after Send has returned: an early answer ends the attempt while the
 // request may still be on its way out.
 type Request struct {
-	URL  string
-	Body []byte // sent as it is
+	// Tenant is whose request it is. Tenants share no connection, and the
+	// connections to a host are shared between them.
+	Tenant hook.ID
+	URL    string
+	Body   []byte // sent as it is
 	// Fields and Header together are complete but for User-Agent and
 	// Accept-Encoding, which the client sets. Names that belong to the connection
 	// are not sent. Fields are for what each request makes anew, which a list
@@ -192,7 +200,17 @@ type Request struct {
 	FollowRedirects  bool
 	MaxHops          int
 	DropOnHostChange []string
+
+	// MayStart is asked when a connection is ready, before the first byte of each
+	// request: waiting for one and opening it take time. If it says no, nothing is
+	// written and the reason is Interrupted. nil: always.
+	MayStart func() bool
 }
+
+// errCalledOff is when MayStart said no.
+var errCalledOff error = &reasonError{hook.Interrupted, errors.New("called off before the request")}
+
+func (r *Request) mayStart() bool { return r.MayStart == nil || r.MayStart() }
 
 // Field is a header with one value.
 type Field struct{ Name, Value string }
@@ -234,7 +252,7 @@ func (h *hop) try() Result {
 			begin:    time.Now(),
 		}
 		res, err := h.client.carrier.carry(h, a)
-		if err != nil && tries < maxTries && !h.over() && a.wroteNothing() {
+		if err != nil && tries < maxTries && !h.over() && a.wroteNothing() && !errors.Is(err, errCalledOff) {
 			continue
 		}
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
 // compose writes the head of the request, in the order of the standard
@@ -57,8 +59,8 @@ func (h *hop) appendFields(to []Field) []Field {
 }
 
 // targetOf returns where a checked URL leads.
-func targetOf(u *url.URL) target {
-	t := target{secure: u.Scheme == "https", address: u.Host}
+func targetOf(tenant hook.ID, u *url.URL) target {
+	t := target{tenant: tenant, secure: u.Scheme == "https", address: u.Host}
 	switch {
 	case u.Port() != "":
 	case t.secure:

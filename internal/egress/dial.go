@@ -47,28 +47,36 @@ func newDialer(g *guard, r Resolver) *dialer {
 	}
 }
 
-// dial opens a connection within the attempt's budget for it. TLS shares the
-// budget: it limits the connection until somebody arms that anew.
-func (d *dialer) dial(ctx context.Context, a *attempt, address string) (*conn, error) {
-	limit := earlier(time.Now().Add(a.connect), a.deadline)
-	ctx, cancel := context.WithDeadline(ctx, limit)
-	defer cancel()
+// permit is asked before an address is dialled, and may wait: that takes nothing
+// from the budget. Its error ends the dial.
+type permit func(netip.AddrPort) error
 
-	targets, err := d.targets(ctx, a, address)
+// dial opens a connection within the attempt's budget for it. TLS shares the
+// budget: what is left limits the connection until somebody arms that anew.
+func (d *dialer) dial(ctx context.Context, a *attempt, address string, may permit) (*conn, error) {
+	left := a.connect
+	targets, err := d.resolve(ctx, a, address, &left)
 	if err != nil {
 		return nil, err
 	}
-	a.enter(stageConnecting)
-	start := time.Now()
-	tcp, err := d.connect(ctx, targets)
-	a.tcp.Store(int64(time.Since(start)))
+	tcp, err := d.connect(ctx, a, targets, may, &left)
 	if err != nil {
 		return nil, err
 	}
 	a.enter(stageDialled)
 	c := newConn(tcp)
-	c.arm(limit)
+	c.arm(earlier(time.Now().Add(left), a.deadline))
 	return c, nil
+}
+
+// resolve is targets within the budget.
+func (d *dialer) resolve(ctx context.Context, a *attempt, address string, left *time.Duration) ([]netip.AddrPort, error) {
+	start := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, earlier(start.Add(*left), a.deadline))
+	defer cancel()
+	targets, err := d.targets(ctx, a, address)
+	*left -= time.Since(start)
+	return targets, err
 }
 
 // targets returns the judged addresses of a host. One forbidden answer refuses
@@ -123,11 +131,21 @@ func (d *dialer) lookup(ctx context.Context, a *attempt, host string) ([]netip.A
 
 // connect tries the addresses one after the other, in the resolver's order of
 // preference, and shares the time that is left between them.
-func (d *dialer) connect(ctx context.Context, targets []netip.AddrPort) (net.Conn, error) {
+func (d *dialer) connect(ctx context.Context, a *attempt, targets []netip.AddrPort, may permit, left *time.Duration) (net.Conn, error) {
 	targets = targets[:min(len(targets), maxDials)]
 	var best error
 	for i, target := range targets {
-		c, err := d.connectOne(ctx, target, len(targets)-i)
+		a.enter(stageWaiting)
+		if err := may(target); err != nil {
+			return nil, err
+		}
+		a.enter(stageConnecting)
+		start := time.Now()
+		limit := earlier(start.Add(*left), a.deadline)
+		c, err := d.connectOne(ctx, target, limit, len(targets)-i)
+		took := time.Since(start)
+		*left -= took
+		a.tcp.Add(int64(took))
 		if err == nil {
 			return c, nil
 		}
@@ -136,20 +154,20 @@ func (d *dialer) connect(ctx context.Context, targets []netip.AddrPort) (net.Con
 		if best == nil || ReasonOf(best) == hook.Unreachable {
 			best = err
 		}
-		if ctx.Err() != nil || ReasonOf(err) == hook.LocalError {
+		if ctx.Err() != nil || !time.Now().Before(limit) || ReasonOf(err) == hook.LocalError {
 			break
 		}
 	}
 	return nil, best
 }
 
-func (d *dialer) connectOne(ctx context.Context, target netip.AddrPort, left int) (net.Conn, error) {
-	if limit, ok := ctx.Deadline(); ok && left > 1 {
+func (d *dialer) connectOne(ctx context.Context, target netip.AddrPort, limit time.Time, left int) (net.Conn, error) {
+	if left > 1 {
 		share := max(time.Until(limit)/time.Duration(left), minDial)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, share) // the earlier deadline wins
-		defer cancel()
+		limit = earlier(limit, time.Now().Add(share))
 	}
+	ctx, cancel := context.WithDeadline(ctx, limit)
+	defer cancel()
 	network := "tcp4"
 	if target.Addr().Is6() {
 		network = "tcp6"

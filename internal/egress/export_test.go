@@ -3,10 +3,14 @@ package egress
 import (
 	"bufio"
 	"context"
+	"hash/fnv"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
 // Conn is the connection with a deadline per holder.
@@ -32,7 +36,7 @@ func ConnOf(c net.Conn) *Conn { return connOf(c) }
 
 // ReplaceTransport sends with the standard carrier over a scripted transport.
 func (c *Client) ReplaceTransport(round func(*http.Request) (*http.Response, error)) {
-	c.carrier = &standard{transport: scripted(round)}
+	c.carrier = &standard{newTransport: func() transport { return scripted(round) }, transports: map[hook.ID]transport{}}
 }
 
 type scripted func(*http.Request) (*http.Response, error)
@@ -50,7 +54,7 @@ func NewStandard(cfg Config) (*Client, error) {
 			if a == nil {
 				return nil, &BlockedError{Rule: "dial outside of an attempt"}
 			}
-			conn, err := l.dialer.dial(ctx, a, address)
+			conn, err := l.dialer.dial(ctx, a, address, func(netip.AddrPort) error { return nil })
 			if err != nil {
 				return nil, err
 			}
@@ -95,11 +99,28 @@ type Pool = pool
 type Wire = wire
 
 // NewPool returns an empty pool.
-func NewPool(perTarget int, idle time.Duration) *Pool { return newPool(perTarget, idle) }
+func NewPool(perHost int, idle time.Duration) *Pool { return newPool(perHost, maxIdle, idle) }
 
-// Take is take for an attempt of ctx that ends in a minute.
-func (p *pool) Take(ctx context.Context, address string) (*Wire, error) {
-	return p.take(&hop{caller: ctx, deadline: time.Now().Add(time.Minute), patience: time.Minute}, target{address: address})
+// BoundIdle returns how many idle connections a limit of descriptors allows.
+func BoundIdle(limit uint64) int { return boundIdle(limit) }
+
+// Take takes a wire for an attempt of tenant 1 and of ctx that ends in a minute.
+// Every name has an address of its own.
+func (p *pool) Take(ctx context.Context, name string) (*Wire, error) {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	address := netip.AddrFrom4([4]byte(hash.Sum(nil)))
+	return p.TakeAt(ctx, 1, name, netip.AddrPortFrom(address, 1))
+}
+
+// TakeAt is Take for a tenant and a name that leads to an address.
+func (p *pool) TakeAt(ctx context.Context, tenant hook.ID, name string, address netip.AddrPort) (*Wire, error) {
+	h := &hop{caller: ctx, deadline: time.Now().Add(time.Minute), patience: time.Minute}
+	t := target{tenant: tenant, address: name}
+	if w, err := p.take(h, t); w != nil || err != nil {
+		return w, err
+	}
+	return p.enter(h, t, address)
 }
 
 // Put gives w back for the next one.
@@ -112,15 +133,21 @@ func (p *pool) Drop(w *Wire) { p.drop(w) }
 func (p *pool) CloseIdle() { p.closeIdle() }
 
 // Counts returns how many wires there are, how many of them are idle, and to
-// how many places they lead.
-func (p *pool) Counts() (open, idle, places int) {
+// how many hosts they lead.
+func (p *pool) Counts() (open, idle, hosts int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, at := range p.places {
+	for _, at := range p.hosts {
 		open += at.open
 		idle += len(at.idle)
+		if at.busy != at.open-len(at.idle) {
+			panic("busy wires are not counted right")
+		}
 	}
-	return open, idle, len(p.places)
+	if idle != p.idling {
+		panic("idle wires are not counted right")
+	}
+	return open, idle, len(p.hosts)
 }
 
 // Opened reports whether w is a connection already.

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -90,6 +91,8 @@ type guard struct {
 	allowMetadata bool
 	ports         []uint16 // nil: the built-in rule
 	self          func() []netip.AddrPort
+	own           *ownAddresses
+	allow         []netip.Prefix
 	registry      *ssrf.Guardian
 }
 
@@ -108,6 +111,10 @@ func newGuard(cfg Config) (*guard, error) {
 	if cfg.AllowMetadata {
 		allow = append(allow, metadata...)
 	}
+	interfaces := cfg.Interfaces
+	if interfaces == nil {
+		interfaces = net.InterfaceAddrs
+	}
 	isV4 := func(p netip.Prefix) bool { return p.Addr().Is4() }
 	isV6 := func(p netip.Prefix) bool { return p.Addr().Is6() }
 	return &guard{
@@ -115,6 +122,8 @@ func newGuard(cfg Config) (*guard, error) {
 		allowMetadata: cfg.AllowMetadata,
 		ports:         slices.Clone(cfg.Ports),
 		self:          cfg.Self,
+		own:           &ownAddresses{read: interfaces},
+		allow:         allow,
 		registry: ssrf.New(
 			ssrf.WithAnyPort(), // the port rule is ours
 			ssrf.WithAllowedV4Prefixes(slices.DeleteFunc(slices.Clone(allow), isV6)...),
@@ -143,9 +152,9 @@ func plainPrefixes(in []netip.Prefix) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// judge returns a *BlockedError unless a connection to ap is allowed. The
-// order matters: ourselves, denied blocks and metadata come before the
-// registry because the registry looks at the allowed blocks first.
+// judge returns a *BlockedError unless a connection to ap is allowed, or another
+// error when it cannot tell. The order matters: ourselves, denied blocks, metadata and the machine come before
+// the registry because the registry looks at the allowed blocks first.
 func (g *guard) judge(ap netip.AddrPort) error {
 	addr := ap.Addr()
 	switch {
@@ -157,13 +166,19 @@ func (g *guard) judge(ap netip.AddrPort) error {
 	}
 	addr = addr.Unmap()
 	ap = netip.AddrPortFrom(addr, ap.Port())
+	local, err := g.own.has(addr)
+	if err != nil {
+		return err
+	}
 	switch {
-	case g.isSelf(ap):
+	case g.isSelf(ap, local):
 		return &BlockedError{ap, "own listen address"}
 	case contains(g.deny, addr):
 		return &BlockedError{ap, "denied block"}
 	case !g.allowMetadata && contains(metadata, addr):
 		return &BlockedError{ap, "link-local or metadata address"}
+	case local && !contains(g.allow, addr):
+		return &BlockedError{ap, "address of this machine"}
 	case !g.portAllowed(ap.Port()):
 		return &BlockedError{ap, "port"}
 	}
@@ -178,6 +193,13 @@ func (g *guard) judge(ap netip.AddrPort) error {
 		return &BlockedError{ap, "special-purpose address"}
 	}
 	return nil
+}
+
+// refuses reports whether ap is forbidden as far as can be told now; the dial
+// judges again.
+func (g *guard) refuses(ap netip.AddrPort) bool {
+	_, blocked := errors.AsType[*BlockedError](g.judge(ap))
+	return blocked
 }
 
 // control is the last look before connect(2), at the address the kernel is
@@ -205,8 +227,9 @@ func (g *guard) portAllowed(port uint16) bool {
 }
 
 // isSelf reports whether a connection to ap would end at this process, which
-// could deliver to itself in a loop.
-func (g *guard) isSelf(ap netip.AddrPort) bool {
+// could deliver to itself in a loop. local says that the address is one of this
+// machine's.
+func (g *guard) isSelf(ap netip.AddrPort, local bool) bool {
 	if g.self == nil {
 		return false
 	}
@@ -219,32 +242,11 @@ func (g *guard) isSelf(ap netip.AddrPort) bool {
 		if addr == ap.Addr() || ap.Addr().IsUnspecified() {
 			return true
 		}
-		if (!addr.IsValid() || addr.IsUnspecified()) && isLocal(ap.Addr()) {
+		if local && (!addr.IsValid() || addr.IsUnspecified()) {
 			return true
 		}
 	}
 	return false
-}
-
-// isLocal reports whether addr belongs to this machine. The interfaces are
-// read each time because they change; that is rare enough, for only addresses
-// with the port of our own listener get here.
-func isLocal(addr netip.Addr) bool {
-	if addr.IsLoopback() {
-		return true
-	}
-	interfaces, err := net.InterfaceAddrs()
-	if err != nil {
-		return true // fail closed
-	}
-	return slices.ContainsFunc(interfaces, func(a net.Addr) bool {
-		ipNet, ok := a.(*net.IPNet)
-		if !ok {
-			return false
-		}
-		ip, ok := netip.AddrFromSlice(ipNet.IP)
-		return ok && ip.Unmap() == addr
-	})
 }
 
 func contains(list []netip.Prefix, addr netip.Addr) bool {

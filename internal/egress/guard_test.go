@@ -264,6 +264,43 @@ func TestS11_DeliveryToOurselves(t *testing.T) {
 	}
 }
 
+// TestAddressesOfTheMachine: other services of this machine are no
+// destinations, not even on its public address.
+func TestAddressesOfTheMachine(t *testing.T) {
+	t.Parallel()
+	interfaces := func() ([]net.Addr, error) {
+		return []net.Addr{
+			&net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(24, 32)},
+			&net.IPNet{IP: net.ParseIP("2a00:1450::7"), Mask: net.CIDRMask(64, 128)},
+		}, nil
+	}
+	for _, addr := range []string{"8.8.4.4", "::ffff:8.8.4.4", "2a00:1450::7", "64:ff9b::808:404"} {
+		wantRefused(t, egress.Config{Interfaces: interfaces}, addr, 8443)
+		wantRefused(t, egress.Config{Interfaces: interfaces, Dev: true}, addr, 8443)
+	}
+	c := mustNew(t, egress.Config{Interfaces: interfaces})
+	for _, neighbour := range []string{"8.8.4.5", "2a00:1450::8"} {
+		if _, err := c.CheckURL(urlOf(neighbour, 8443)); err != nil {
+			t.Errorf("CheckURL(%s) = %v, but that is another machine", neighbour, err)
+		}
+	}
+	named := mustNew(t, egress.Config{Interfaces: interfaces, AllowCIDR: []netip.Prefix{netip.MustParsePrefix("8.8.4.0/24")}})
+	if _, err := named.CheckURL(urlOf("8.8.4.4", 8443)); err != nil {
+		t.Errorf("allowed by name: %v", err)
+	}
+	if _, err := named.CheckURL(urlOf("2a00:1450::7", 8443)); err == nil {
+		t.Error("the other address of the machine is open too")
+	}
+}
+
+// TestUnreadableInterfaces: a destination that cannot be judged is not refused
+// for good, and not sent to.
+func TestUnreadableInterfaces(t *testing.T) {
+	t.Parallel()
+	c := mustNew(t, egress.Config{Interfaces: func() ([]net.Addr, error) { return nil, errors.New("too many open files") }})
+	wantReason(t, send(t, c, urlOf("8.8.4.4", 8443), nil), hook.LocalError)
+}
+
 func interfaceAddresses(t *testing.T) []string {
 	t.Helper()
 	list, err := net.InterfaceAddrs()

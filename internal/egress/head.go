@@ -165,14 +165,17 @@ func (h *head) frame(atLeast11 bool) error {
 	if err != nil {
 		return err
 	}
-	if coding := h.header["Transfer-Encoding"]; len(coding) > 0 && atLeast11 {
+	coding := h.header["Transfer-Encoding"]
+	h.last = len(h.header["Content-Length"]) > 1 || len(coding) > 0 && (length >= 0 || !atLeast11)
+	if len(coding) > 0 && atLeast11 {
 		if len(coding) > 1 || !strings.EqualFold(coding[0], "chunked") {
 			return malformed("unknown transfer coding")
 		}
-		h.chunked, h.last = true, length >= 0
-		length = -1
+		h.chunked, length = true, -1
 	}
 	if noBody := h.status/100 == 1 || h.status == http.StatusNoContent || h.status == http.StatusNotModified; noBody {
+		// Whoever announces a body where none can be may send it all the same.
+		h.last = h.last || h.chunked || length > 0
 		h.chunked, length = false, 0
 	}
 	h.length = length

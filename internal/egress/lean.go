@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http/httputil"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -37,7 +39,7 @@ func newLean(cfg Config, roots *x509.CertPool, d *dialer) *lean {
 	return &lean{
 		dialer: d,
 		trust:  tlsConfig(roots),
-		pool:   newPool(cfg.MaxConnsPerHost, cfg.IdleTimeout),
+		pool:   newPool(cfg.MaxConnsPerHost, idleBound(), cfg.IdleTimeout),
 		fixed:  "User-Agent: " + cfg.UserAgent + "\r\nAccept-Encoding: identity\r\n",
 	}
 }
@@ -66,19 +68,15 @@ func (l *lean) carry(h *hop, a *attempt) (Result, error) {
 // connect returns a wire that is good for one exchange. Idle ones that the peer
 // has closed are left out here, before anything is written.
 func (l *lean) connect(h *hop, a *attempt) (*wire, error) {
-	to := targetOf(h.url)
+	to := targetOf(h.req.Tenant, h.url)
 	for {
 		w, err := l.pool.take(h, to)
-		if err != nil {
-			return nil, err
-		}
 		a.deadline = h.deadline
-		reused := w.opened()
-		if !reused {
-			err = w.open(h, a, l.dialer, l.trust)
+		reused := w != nil
+		if err == nil && !reused {
+			w, reused, err = l.open(h, a, to)
 		}
 		if err != nil {
-			l.pool.drop(w)
 			return nil, err
 		}
 		w.hold(h.caller, h.deadline)
@@ -88,6 +86,50 @@ func (l *lean) connect(h *hop, a *attempt) (*wire, error) {
 		}
 		l.pool.drop(w)
 	}
+}
+
+// errHandedOn ends a dial for which an idle wire came back meanwhile.
+var errHandedOn = errors.New("an idle connection came back")
+
+// open opens a wire, or finds one that was given back while it waited for leave to
+// do so. When the process has no descriptor left for it, idle connections to
+// others are closed first.
+func (l *lean) open(h *hop, a *attempt, to target) (w *wire, reused bool, err error) {
+	for relieved := false; ; relieved = true {
+		w, err = l.dial(h, a, to)
+		switch {
+		case errors.Is(err, errHandedOn):
+			return w, true, nil
+		case err == nil:
+			return w, false, nil
+		case relieved || !isShortage(err) || !l.pool.anyIdle():
+			return nil, false, err
+		}
+		l.pool.closeIdle()
+	}
+}
+
+func (l *lean) dial(h *hop, a *attempt, to target) (*wire, error) {
+	var w *wire
+	c, err := l.dialer.dial(h.caller, a, to.address, func(address netip.AddrPort) (err error) {
+		if w != nil { // for an address that did not answer
+			l.pool.drop(w)
+		}
+		w, err = l.pool.enter(h, to, address)
+		a.deadline = h.deadline
+		if err == nil && w.opened() {
+			return errHandedOn
+		}
+		return err
+	})
+	if err == nil {
+		err = w.open(h, a, c, l.trust)
+	}
+	if err != nil && w != nil && !errors.Is(err, errHandedOn) {
+		l.pool.drop(w)
+		return nil, err
+	}
+	return w, err
 }
 
 // exchange is one request and its answer: the buffers, and what was read so far.
@@ -119,6 +161,9 @@ func (x *exchange) release() {
 func (x *exchange) over(w *wire, h *hop, a *attempt) (res Result, again bool, err error) {
 	if err := h.caller.Err(); err != nil {
 		return Result{}, false, err // before anything is written
+	}
+	if !h.req.mayStart() {
+		return Result{}, false, errCalledOff
 	}
 	wrote := x.send(w, h.req.Body)
 	head, err := x.receive(w, a, wrote)

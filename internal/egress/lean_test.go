@@ -80,6 +80,10 @@ func TestDoubtEndsTheConnection(t *testing.T) {
 	for name, answer := range map[string]string{
 		"length and chunks": "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
 		"odd status":        "HTTP/1.1 700 Odd\r\nContent-Length: 0\r\n\r\n",
+		"two equal lengths": "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+		"chunks in 1.0":     "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\nok",
+		"length of nothing": "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n",
+		"chunks of nothing": "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -9,21 +10,29 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// target is where connections lead. All of a client's TLS connections share one
-// configuration, so two connections to the same target are interchangeable.
+// target is where connections lead, and whose they are. All of a client's TLS
+// connections share one configuration, so two connections to the same target are
+// interchangeable. Between tenants they are not: what a destination sends too late
+// must never be taken for the answer to another tenant's request.
 type target struct {
+	tenant  hook.ID
 	secure  bool
 	address string // host:port
 }
 
-// pool counts the connections to each target, keeps the idle ones, and makes
-// those wait who want one more than there may be. It does no I/O but closing.
+// pool counts the connections to each host, keeps the idle ones, and makes
+// those wait who want one more than they may have. It does no I/O but closing.
+//
+// A host is the address that was dialled, so that many names for one machine are
+// no way to more connections.
 type pool struct {
-	perTarget int
-	idle      time.Duration
+	perHost int
+	maxIdle int // of all hosts together
+	idle    time.Duration
 
 	mu     sync.Mutex
-	places map[target]*place
+	hosts  map[netip.AddrPort]*host // that have connections, or are wanted
+	idleAt map[target][]*wire       // the one used last is taken first: the others may expire
 	// All idle wires in the order in which they became idle. As they stay for
 	// equally long, the order is also that of their end.
 	oldest, newest *wire
@@ -31,71 +40,83 @@ type pool struct {
 	expiry         *time.Timer // set while there are idle wires
 }
 
-// place is what the pool knows about one target. There is one as long as it
-// has connections.
-type place struct {
-	target  target
-	open    int     // being opened, in use or idle
-	idle    []*wire // the one used last is taken first: the others may expire
-	waiting []chan *wire
-}
-
-func newPool(perTarget int, idle time.Duration) *pool {
-	return &pool{perTarget: perTarget, idle: idle, places: map[target]*place{}}
+func newPool(perHost, maxIdle int, idle time.Duration) *pool {
+	return &pool{
+		perHost: perHost, maxIdle: maxIdle, idle: idle,
+		hosts: map[netip.AddrPort]*host{}, idleAt: map[target][]*wire{},
+	}
 }
 
 // errNoConnection is when others of ours have all the connections to a host for
 // too long.
 var errNoConnection error = &reasonError{hook.LocalError, errors.New("no free connection to the host")}
 
-// take returns a wire to t for the caller alone: an idle one, or one that is
-// still to be opened. Either goes back with put or drop. When there are as many
-// as there may be, take waits until the hop is over.
+// take returns an idle wire to t for the caller alone, which goes back with put or
+// drop; nil when there is none and one has to be opened. When the tenant has its
+// share of the host, take waits.
 func (p *pool) take(h *hop, t target) (*wire, error) {
 	p.mu.Lock()
-	at := p.places[t]
-	if at == nil {
-		at = &place{target: t}
-		p.places[t] = at
+	wires := p.idleAt[t]
+	for _, w := range slices.Backward(wires) {
+		if w.host.allows(t.tenant, p.perHost) {
+			p.unlink(w)
+			w.host.use(t.tenant)
+			p.mu.Unlock()
+			return w, nil
+		}
 	}
-	if n := len(at.idle); n > 0 {
-		w := at.idle[n-1]
-		p.unlink(w)
+	if len(wires) == 0 {
 		p.mu.Unlock()
-		return w, nil
+		return nil, nil
 	}
-	if at.open < p.perTarget {
-		at.open++
-		p.mu.Unlock()
-		return &wire{place: at}, nil
-	}
-	turn := make(chan *wire, 1)
-	at.waiting = append(at.waiting, turn)
-	p.mu.Unlock()
-	return p.wait(h, at, turn)
+	return p.wait(h, wires[len(wires)-1].host, t)
 }
 
-func (p *pool) wait(h *hop, at *place, turn chan *wire) (*wire, error) {
+// enter returns a wire to t at an address: one that is still to be opened there,
+// or an idle one that has come back meanwhile. When there are as many as the
+// tenant may have, it waits.
+func (p *pool) enter(h *hop, t target, address netip.AddrPort) (*wire, error) {
+	p.mu.Lock()
+	at := p.hosts[address]
+	if at == nil {
+		at = &host{address: address, tenants: map[hook.ID]share{}}
+		p.hosts[address] = at
+	}
+	if !at.allows(t.tenant, p.perHost) {
+		return p.wait(h, at, t)
+	}
+	w, surplus := p.grant(at, t)
+	p.mu.Unlock()
+	goodbye(surplus)
+	return w, nil
+}
+
+// wait is called with mu held, and lets go of it.
+func (p *pool) wait(h *hop, at *host, t target) (*wire, error) {
+	mine := &waiter{target: t, turn: make(chan *wire, 1)}
+	at.line(mine)
+	p.mu.Unlock()
+
 	began := time.Now()
 	defer func() { h.waited(time.Since(began)) }()
 	enough := time.NewTimer(h.patience)
 	defer enough.Stop()
 	err := errNoConnection
 	select {
-	case w := <-turn:
+	case w := <-mine.turn:
 		return w, nil
 	case <-enough.C:
 	case <-h.caller.Done():
 		err = h.caller.Err()
 	}
 	p.mu.Lock()
-	i := slices.Index(at.waiting, turn)
-	if i >= 0 {
-		at.waiting = slices.Delete(at.waiting, i, i+1)
-	}
+	waited := at.leave(mine)
+	surplus := p.serve(at) // another tenant may have more when this one does not wait
+	p.tidy(at)
 	p.mu.Unlock()
-	if i < 0 { // it came at the last moment
-		if w := <-turn; w.opened() {
+	goodbye(surplus...)
+	if !waited { // it came at the last moment
+		if w := <-mine.turn; w.opened() {
 			p.put(w)
 		} else {
 			p.drop(w)
@@ -106,21 +127,17 @@ func (p *pool) wait(h *hop, at *place, turn chan *wire) (*wire, error) {
 
 // put gives a wire back that can be used again.
 func (p *pool) put(w *wire) {
-	var surplus *wire
 	p.mu.Lock()
-	if at := w.place; len(at.waiting) > 0 {
-		at.next() <- w
-	} else {
-		p.link(w)
-		if p.idling > maxIdle {
-			surplus = p.oldest
-			p.forget(surplus)
-		}
+	w.host.unuse(w.target.tenant)
+	p.link(w)
+	surplus := p.serve(w.host)
+	if p.idling > p.maxIdle {
+		old := p.oldest
+		p.forget(old)
+		surplus = append(surplus, old)
 	}
 	p.mu.Unlock()
-	if surplus != nil {
-		surplus.goodbye()
-	}
+	goodbye(surplus...)
 }
 
 // drop closes a wire that cannot be used again, or was never opened, and lets
@@ -128,12 +145,22 @@ func (p *pool) put(w *wire) {
 func (p *pool) drop(w *wire) {
 	w.close()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free(w.place)
+	w.host.unuse(w.target.tenant)
+	w.host.open--
+	surplus := p.serve(w.host)
+	p.tidy(w.host)
+	p.mu.Unlock()
+	goodbye(surplus...)
 }
 
 // closeIdle closes all idle wires.
 func (p *pool) closeIdle() { p.closeIdleSince(time.Now()) }
+
+func (p *pool) anyIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.idling > 0
+}
 
 // expire is run by the timer.
 func (p *pool) expire() { p.closeIdleSince(time.Now().Add(-p.idle)) }
@@ -154,41 +181,75 @@ func (p *pool) closeIdleSince(t time.Time) {
 		p.expiry = nil
 	}
 	p.mu.Unlock()
-	for _, w := range old {
-		w.goodbye()
+	goodbye(old...)
+}
+
+func goodbye(wires ...*wire) {
+	for _, w := range wires {
+		if w != nil {
+			w.goodbye()
+		}
 	}
 }
 
-// next takes the first of those who wait. It and all below are called with mu
-// held.
-func (at *place) next() chan<- *wire {
-	turn := at.waiting[0]
-	at.waiting = at.waiting[1:]
-	return turn // it has room for the one wire it is sent
+// grant gives a tenant one more wire at a host: an idle one of its own, or the
+// right to open one. If the host has as many as it may have, that takes the place
+// of one that is idle, which the caller closes. It and all below are called with
+// mu held.
+func (p *pool) grant(at *host, t target) (w, surplus *wire) {
+	at.use(t.tenant)
+	for _, w := range slices.Backward(p.idleAt[t]) {
+		if w.host == at {
+			p.unlink(w)
+			return w, nil
+		}
+	}
+	if at.open >= p.perHost {
+		surplus = at.idle[0] // allows says that not all of them are in use
+		p.unlink(surplus)
+		at.open--
+	}
+	at.open++
+	return &wire{target: t, host: at}, surplus
 }
 
-// free gives the right to a connection to the next in line.
-func (p *pool) free(at *place) {
-	if len(at.waiting) > 0 {
-		at.next() <- &wire{place: at}
-		return
+// serve lets those go on who wait at a host and may, in the order in which they
+// came.
+func (p *pool) serve(at *host) (surplus []*wire) {
+	for i := 0; i < len(at.waiting); {
+		next := at.waiting[i]
+		if !at.allows(next.target.tenant, p.perHost) {
+			i++
+			continue
+		}
+		at.leave(next)
+		w, old := p.grant(at, next.target)
+		if old != nil {
+			surplus = append(surplus, old)
+		}
+		next.turn <- w // it has room for the one wire it is sent
 	}
-	at.open--
-	if at.open == 0 {
-		delete(p.places, at.target)
-	}
+	return surplus
 }
 
-// forget takes an idle wire out for good. The oldest of all is also the oldest
-// of its place.
+// forget takes an idle wire out for good.
 func (p *pool) forget(w *wire) {
 	p.unlink(w)
-	p.free(w.place)
+	w.host.open--
+	p.tidy(w.host)
+}
+
+// tidy forgets a host without connections.
+func (p *pool) tidy(at *host) {
+	if at.open == 0 && len(at.waiting) == 0 {
+		delete(p.hosts, at.address)
+	}
 }
 
 func (p *pool) link(w *wire) {
 	w.since = time.Now()
-	w.place.idle = append(w.place.idle, w)
+	p.idleAt[w.target] = append(p.idleAt[w.target], w)
+	w.host.idle = append(w.host.idle, w)
 	w.older, w.newer = p.newest, nil
 	if p.newest != nil {
 		p.newest.newer = w
@@ -203,9 +264,12 @@ func (p *pool) link(w *wire) {
 }
 
 func (p *pool) unlink(w *wire) {
-	at := w.place
-	i := slices.Index(at.idle, w)
-	at.idle = slices.Delete(at.idle, i, i+1)
+	w.host.idle = without(w.host.idle, w)
+	if left := without(p.idleAt[w.target], w); len(left) > 0 {
+		p.idleAt[w.target] = left
+	} else {
+		delete(p.idleAt, w.target)
+	}
 	if w.older != nil {
 		w.older.newer = w.newer
 	} else {
@@ -218,4 +282,9 @@ func (p *pool) unlink(w *wire) {
 	}
 	w.older, w.newer = nil, nil
 	p.idling--
+}
+
+func without(wires []*wire, w *wire) []*wire {
+	i := slices.Index(wires, w)
+	return slices.Delete(wires, i, i+1)
 }

@@ -86,6 +86,9 @@ func brokenReason(err error) hook.Reason {
 	return 0
 }
 
+// isShortage reports that the process or the machine has no descriptor left.
+func isShortage(err error) bool { return isAny(err, syscall.EMFILE, syscall.ENFILE) }
+
 // isLocalFault reports faults of this machine or of the operator's proxy.
 func isLocalFault(err error) bool {
 	var op *net.OpError
@@ -217,6 +220,8 @@ func textOf(reason hook.Reason, err error) string {
 		authority x509.UnknownAuthorityError
 	)
 	switch {
+	case errors.Is(err, errCalledOff):
+		return "called off on our side before the request"
 	case errors.Is(err, errNoConnection):
 		return "no free connection to the host on our side"
 	case reason != hook.TLSCertificate:

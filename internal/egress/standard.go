@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -18,11 +19,21 @@ import (
 
 // standard carries requests with the transport of net/http. It is used behind a
 // proxy, where tunnels and authentication matter more than what a request costs.
+//
+// Each tenant has a transport of its own, because a transport shares its
+// connections between all who use it.
 type standard struct {
-	transport transport
-	userAgent []string
-	idle      time.Duration
+	newTransport func() transport
+	userAgent    []string
+	idle         time.Duration
+
+	mu         sync.Mutex
+	transports map[hook.ID]transport
 }
+
+// maxTransports bounds the transports that are remembered. One that is forgotten
+// while it is in use ends what it does, and its connections expire.
+const maxTransports = 64
 
 // transport is the part of *http.Transport that is used.
 type transport interface {
@@ -36,6 +47,14 @@ type transport interface {
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newStandard(cfg Config, roots *x509.CertPool, dial dialFunc) *standard {
+	newTransport := func() transport { return standardTransport(cfg, roots, dial) }
+	return &standard{
+		newTransport: newTransport, userAgent: []string{cfg.UserAgent}, idle: cfg.IdleTimeout,
+		transports: map[hook.ID]transport{},
+	}
+}
+
+func standardTransport(cfg Config, roots *x509.CertPool, dial dialFunc) *http.Transport {
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	t := &http.Transport{
@@ -47,14 +66,34 @@ func newStandard(cfg Config, roots *x509.CertPool, dial dialFunc) *standard {
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		MaxConnsPerHost:        cfg.MaxConnsPerHost,
 		MaxIdleConnsPerHost:    cfg.MaxConnsPerHost,
-		MaxIdleConns:           maxIdle,
+		MaxIdleConns:           max(idleBound()/idleShare, 1), // several tenants have some
 		IdleConnTimeout:        cfg.IdleTimeout,
 		OnProxyConnectResponse: checkConnect,
 	}
 	if cfg.Proxy != nil {
 		t.Proxy = http.ProxyURL(cfg.Proxy) // never from the environment
 	}
-	return &standard{transport: t, userAgent: []string{cfg.UserAgent}, idle: cfg.IdleTimeout}
+	return t
+}
+
+// of returns the transport of a tenant.
+func (s *standard) of(tenant hook.ID) transport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.transports[tenant]
+	if ok {
+		return t
+	}
+	for other, old := range s.transports {
+		if len(s.transports) < maxTransports {
+			break
+		}
+		delete(s.transports, other)
+		old.CloseIdleConnections()
+	}
+	t = s.newTransport()
+	s.transports[tenant] = t
+	return t
 }
 
 // checkConnect tells a proxy that refuses us from one that cannot reach the
@@ -74,14 +113,26 @@ func checkConnect(_ context.Context, _ *url.URL, _ *http.Request, answer *http.R
 	return &reasonError{hook.LocalError, err}
 }
 
-func (s *standard) closeIdle() { s.transport.CloseIdleConnections() }
+func (s *standard) closeIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.transports {
+		t.CloseIdleConnections()
+	}
+}
 
 func (s *standard) carry(h *hop, a *attempt) (Result, error) {
 	own, cancel := context.WithDeadline(h.caller, h.deadline)
 	defer cancel()
-	hold := &holder{attempt: a}
+	hold := &holder{attempt: a, mayStart: h.req.mayStart, callOff: cancel}
 	defer hold.end(s.idle)
-	resp, err := s.transport.RoundTrip(s.request(hold.bind(own), h))
+	resp, err := s.of(h.req.Tenant).RoundTrip(s.request(hold.bind(own), h))
+	if isShortage(err) {
+		s.closeIdle() // the next attempt finds some
+	}
+	if hold.calledOff {
+		err = errCalledOff
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -133,7 +184,10 @@ func (s *standard) header(h *hop) http.Header {
 type holder struct {
 	*attempt
 
-	gen uint64
+	mayStart  func() bool
+	callOff   func()
+	calledOff bool
+	gen       uint64
 }
 
 type holderKey struct{}
@@ -166,8 +220,13 @@ func (h *holder) onWant(string) {
 
 func (h *holder) onConn(info httptrace.GotConnInfo) {
 	c := connOf(info.Conn)
+	limit := h.deadline.Add(exitGrace)
+	if h.calledOff = !h.mayStart(); h.calledOff {
+		limit = longAgo // the transport is about to write
+		h.callOff()
+	}
 	if c != nil {
-		h.gen = c.arm(h.deadline.Add(exitGrace))
+		h.gen = c.arm(limit)
 	}
 	h.got(c, info.Reused)
 }

@@ -153,7 +153,7 @@ func (c *Client) checkHost(u *url.URL, port uint16) (string, error) {
 	}
 	switch addr, err := netip.ParseAddr(host); {
 	case err == nil:
-		if c.guard.judge(netip.AddrPortFrom(addr, port)) != nil {
+		if c.guard.refuses(netip.AddrPortFrom(addr, port)) {
 			return "", blockedURL("must not lead to this address")
 		}
 		if addr.Is6() {
@@ -164,7 +164,7 @@ func (c *Client) checkHost(u *url.URL, port uint16) (string, error) {
 	case !isName(host):
 		return "", badURL("must have a host name or an address in its usual notation")
 	case isLocalhost(host):
-		if c.guard.judge(netip.AddrPortFrom(loopback, port)) != nil {
+		if c.guard.refuses(netip.AddrPortFrom(loopback, port)) {
 			return "", blockedURL("must not lead to this address")
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // alone and reads and writes on the own goroutine: an idle wire costs no
 // goroutine and no buffer.
 type wire struct {
-	place *place
+	target target
+	host   *host
 
 	base   *conn    // limits and counts what goes through TCP
 	stream net.Conn // base, or TLS on top of it
@@ -27,19 +28,15 @@ type wire struct {
 
 func (w *wire) opened() bool { return w.base != nil }
 
-// open dials, through the guard, and does the TLS handshake within the same
-// budget.
-func (w *wire) open(h *hop, a *attempt, d *dialer, trust *tls.Config) error {
-	c, err := d.dial(h.caller, a, w.place.target.address)
-	if err != nil {
-		return err
-	}
+// open makes the wire of a connection, with a TLS handshake within the budget
+// that is left of its dial.
+func (w *wire) open(h *hop, a *attempt, c *conn, trust *tls.Config) error {
 	w.base, w.stream = c, c
 	w.silent = newProbe(c)
-	if !w.place.target.secure {
+	if !w.target.secure {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(w.place.target.address)
+	host, _, err := net.SplitHostPort(w.target.address)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type TenantLimits struct {
 	EventsPerSecond float64 `json:"events_per_second,omitempty"`
 	MaxPending      int64   `json:"max_pending,omitempty"`
 	MaxEndpoints    int64   `json:"max_endpoints,omitempty"`
+	MaxStoredBytes  int64   `json:"max_stored_bytes,omitempty"`
 }
 
 // DefaultTenantUID names the tenant that exists from the start.

@@ -41,6 +41,7 @@ var (
 	ErrTooLarge      = errors.New("payload is too large")
 	ErrRateLimited   = errors.New("rate limit reached")
 	ErrBacklogFull   = errors.New("too much is pending for this tenant")
+	ErrTenantFull    = errors.New("this tenant has stored as much as it may (limits.max_stored_bytes, ingest.tenant_max_stored)")
 	ErrOverloaded    = errors.New("too many requests are waiting for the store")
 	ErrDraining      = errors.New("server is shutting down")
 	ErrUnknownTarget = errors.New("unknown endpoint")

@@ -25,8 +25,8 @@ func (oneTenant) EndpointsOf(_ context.Context, tenant hook.ID) ([]hook.Endpoint
 // instantWriter stores everything at once, so that only ingest is measured.
 type instantWriter struct{}
 
-func (instantWriter) Accept(accepts ...*store.Accept) error {
-	for _, a := range accepts {
+func (instantWriter) Accept(_ hook.ID, _ store.Load, build func() []*store.Accept) error {
+	for _, a := range build() {
 		a.Outcome = store.AcceptStored
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +28,7 @@ type reading struct {
 	done chan struct{} // closed when view or err is there
 	view *view
 	err  error
+	old  bool // what has changed meanwhile may not be in it
 }
 
 // maxViews bounds the tenants in memory; past it the cache starts anew.
@@ -36,15 +36,15 @@ const maxViews = 10000
 
 // view is one tenant's configuration at one revision. It is never changed.
 type view struct {
-	tenant  hook.Tenant
-	rev     int64
-	targets []target
-	byID    map[hook.ID]*target
+	tenant hook.Tenant
+	rev    int64
+	byID   map[hook.ID]*target
+	index  index
 }
 
 type target struct {
 	id     hook.ID
-	types  []string
+	n      int // its place among the tenant's
 	policy *policy.Policy
 }
 
@@ -60,57 +60,84 @@ func (c *catalog) of(ctx context.Context, tenant hook.ID) (*view, error) {
 	if v != nil {
 		return v, nil
 	}
-	r, mine := c.join(tenant)
-	if mine {
-		r.view, r.err = c.read(ctx, tenant)
-		c.keep(tenant, r)
-		close(r.done)
-	}
-	select {
-	case <-r.done:
-		return r.view, r.err
-	case <-ctx.Done():
-		return nil, orUnavailable(context.Cause(ctx))
+	for {
+		v, r, mine := c.join(tenant)
+		switch {
+		case v != nil:
+			return v, nil
+		case mine:
+			r.view, r.err = c.read(ctx, tenant)
+			c.keep(tenant, r)
+			return r.view, r.err
+		}
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return nil, orUnavailable(context.Cause(ctx))
+		}
+		if r.view != nil || r.err != nil {
+			return r.view, r.err
+		}
 	}
 }
 
-// join returns the read of a tenant that is under way, or begins one, which is
-// the caller's to do.
-func (c *catalog) join(tenant hook.ID) (r *reading, mine bool) {
+// join returns the view if it has come, else the read of it that is under way,
+// or a new one, which is the caller's to do. Of a read that began before what the
+// caller may want to see it returns the end only: so a tenant is read once at a
+// time, however often it changes.
+func (c *catalog) join(tenant hook.ID) (v *view, r *reading, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r = c.reads[tenant]; r != nil {
-		return r, false
+	if v = c.views[tenant]; v != nil {
+		return v, nil, false
 	}
-	r = &reading{done: make(chan struct{})}
-	c.reads[tenant] = r
-	return r, true
+	r = c.reads[tenant]
+	switch {
+	case r == nil:
+		r = &reading{done: make(chan struct{})}
+		c.reads[tenant] = r
+		return nil, r, true
+	case r.old:
+		return nil, &reading{done: r.done}, false
+	default:
+		return nil, r, false
+	}
 }
 
 // keep ends a read and caches what it brought.
 func (c *catalog) keep(tenant hook.ID, r *reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reads[tenant] == r {
-		delete(c.reads, tenant)
-	}
-	if r.err != nil {
+	delete(c.reads, tenant)
+	close(r.done)
+	if r.err != nil || r.old {
 		return
 	}
 	if len(c.views) >= maxViews {
 		clear(c.views)
 	}
-	// Two reads may end in either order; keep the newer view.
-	if have := c.views[tenant]; have == nil || have.rev < r.view.rev {
-		c.views[tenant] = r.view
-	}
+	c.views[tenant] = r.view
 }
 
+// forget drops what is known of a tenant.
 func (c *catalog) forget(tenant hook.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.views, tenant)
-	delete(c.reads, tenant) // it may have begun before what is to be seen
+	if r := c.reads[tenant]; r != nil {
+		r.old = true // it may have begun before what is to be seen
+	}
+}
+
+// outdated drops a view that the store has refused, unless a newer one is there
+// already or on its way: of many publishers that hear of the same change, one
+// reads it.
+func (c *catalog) outdated(v *view) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.views[v.tenant.ID] == v {
+		delete(c.views, v.tenant.ID)
+	}
 }
 
 // readTries bounds how often a tenant is read again that changes meanwhile.
@@ -147,7 +174,11 @@ func orUnavailable(err error) error {
 }
 
 func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
-	v := &view{tenant: t, rev: t.ConfigRev, targets: make([]target, len(endpoints)), byID: make(map[hook.ID]*target, len(endpoints))}
+	v := &view{
+		tenant: t, rev: t.ConfigRev, byID: make(map[hook.ID]*target, len(endpoints)),
+		index: index{exact: make(map[string][]*target), under: make(map[string][]*target)},
+	}
+	targets := make([]target, len(endpoints))
 	shared := make(map[string]*policy.Policy) // endpoints with the same level share one
 	for i := range endpoints {
 		e := &endpoints[i]
@@ -156,8 +187,9 @@ func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
 			p = c.resolve(t, e)
 			shared[string(e.Policy)] = p
 		}
-		v.targets[i] = target{id: e.ID, types: e.Types, policy: p}
-		v.byID[e.ID] = &v.targets[i]
+		targets[i] = target{id: e.ID, n: i, policy: p}
+		v.byID[e.ID] = &targets[i]
+		v.index.add(&targets[i], e.Types)
 	}
 	return v
 }
@@ -174,38 +206,4 @@ func (c *catalog) resolve(t hook.Tenant, e *hook.Endpoint) *policy.Policy {
 		return &p
 	}
 	return &r.Policy
-}
-
-// match returns the endpoints that get the event: those that were named, or
-// all whose types select it.
-func (v *view) match(s *hook.Submission) ([]*target, error) {
-	if len(s.Endpoints) == 0 {
-		var out []*target
-		for i := range v.targets {
-			if v.targets[i].selects(s.Type) {
-				out = append(out, &v.targets[i])
-			}
-		}
-		return out, nil
-	}
-	out := make([]*target, 0, len(s.Endpoints))
-	for _, id := range s.Endpoints {
-		t := v.byID[id]
-		if t == nil {
-			return nil, fmt.Errorf("%w %s", hook.ErrUnknownTarget, hook.EndpointPrefix.Format(id))
-		}
-		if !slices.Contains(out, t) {
-			out = append(out, t)
-		}
-	}
-	return out, nil
-}
-
-func (t *target) selects(eventType string) bool {
-	for _, p := range t.types {
-		if hook.MatchType(p, eventType) {
-			return true
-		}
-	}
-	return false
 }

@@ -26,8 +26,9 @@ type Store interface {
 
 // Writer makes accepts durable; store.Writer is one.
 type Writer interface {
-	// Accept returns when all are durable or refused, or after a bounded time.
-	Accept(accepts ...*store.Accept) error
+	// Accept returns when all that build makes are durable or refused, or after a
+	// bounded time. It refuses a load for which it has no room before it is built.
+	Accept(tenant hook.ID, l store.Load, build func() []*store.Accept) error
 }
 
 // Config configures an Ingest. Zero fields mean the defaults given.
@@ -40,6 +41,7 @@ type Config struct {
 	ServerPolicy   []byte        // the server's policy level, JSON
 	MaxPayload     int64         // bytes; 1 MiB
 	MaxFanout      int           // deliveries per event; 10000
+	MaxDeliveries  int           // deliveries of all events of one request; 20000
 	IdempotencyTTL time.Duration // 24h
 	ReadTimeout    time.Duration // how long a publisher waits for its tenant to be read; 10s
 
@@ -47,6 +49,7 @@ type Config struct {
 	TenantRate            float64 // events per second
 	TenantMaxPending      int64
 	TenantMaxPendingBytes int64
+	TenantMaxStored       int64 // bytes
 
 	// DiskFree returns the bytes left for the store; nil: not watched.
 	DiskFree    func() (int64, error)
@@ -73,6 +76,7 @@ func New(cfg Config) (*Ingest, error) {
 	}
 	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, 1<<20)
 	cfg.MaxFanout = cmp.Or(cfg.MaxFanout, 10000)
+	cfg.MaxDeliveries = cmp.Or(cfg.MaxDeliveries, 20000)
 	cfg.IdempotencyTTL = cmp.Or(cfg.IdempotencyTTL, 24*time.Hour)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 10*time.Second)
 	return &Ingest{cfg: cfg, catalog: newCatalog(cfg), quota: newQuota(cfg)}, nil
@@ -80,6 +84,12 @@ func New(cfg Config) (*Ingest, error) {
 
 // Run watches quotas and the disk until ctx ends.
 func (in *Ingest) Run(ctx context.Context) error { return in.quota.run(ctx) }
+
+// ControlRoom says why changes of configuration are refused; nil: they are not.
+func (in *Ingest) ControlRoom() error { return in.quota.controlRoom() }
+
+// TenantRoom says why a tenant may store nothing more; nil: it may.
+func (in *Ingest) TenantRoom(t hook.Tenant) error { return in.quota.tenantRoom(&t) }
 
 // Forget makes the next event of a tenant match against its endpoints as they
 // are then. A cache that is stale all the same does no harm: the commit refuses
@@ -94,7 +104,8 @@ func (in *Ingest) Accept(ctx context.Context, tenant hook.ID, s *hook.Submission
 }
 
 // AcceptBatch makes submissions durable, each for itself: one that is refused
-// does not touch the others. Results are in the order of the submissions.
+// does not touch the others, unless all together make too many deliveries.
+// Results are in the order of the submissions.
 func (in *Ingest) AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.Submission) []hook.Result {
 	batch := make([]entry, len(subs))
 	for i := range subs {
@@ -111,7 +122,8 @@ func (in *Ingest) AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.S
 // entry is one submission and what has become of it.
 type entry struct {
 	sub      *hook.Submission
-	accept   *store.Accept // its rows, as matched last
+	matches  []*target     // as matched last
+	accept   *store.Accept // its rows
 	answered bool
 	result   hook.Result
 }
@@ -143,44 +155,79 @@ func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
 		if in.submit(view, batch, try == 0) {
 			return
 		}
-		in.catalog.forget(tenant)
+		in.catalog.outdated(view)
 	}
 	refuse(batch, fmt.Errorf("%w: endpoints keep changing", hook.ErrStoreUnavailable))
 }
 
-// submit prepares and commits the entries that have no answer yet. It reports
+// submit matches and commits the entries that have no answer yet. It reports
 // whether all have one then: those that were matched against a configuration
 // that has moved on have none. Quotas are asked the first time only: an event
 // is counted once, however often it is matched.
 func (in *Ingest) submit(view *view, batch []entry, first bool) bool {
 	now := time.Now().Truncate(time.Microsecond)
-	accepts := make([]*store.Accept, 0, len(batch))
+	if err := in.match(view, batch, now); err != nil {
+		refuse(batch, err)
+		return true
+	}
+	var load store.Load
 	for i := range batch {
 		e := &batch[i]
 		if e.answered {
 			continue
 		}
-		a, err := in.prepare(view, e.sub, now)
-		if err == nil && first {
-			err = in.quota.admit(view, len(a.Deliveries), len(e.sub.Payload), now)
+		if first {
+			if err := in.quota.admit(view, len(e.matches), len(e.sub.Payload), now); err != nil {
+				e.answer(hook.Result{Err: err})
+				continue
+			}
 		}
-		if err != nil {
-			e.answer(hook.Result{Err: err})
-			continue
-		}
-		e.accept = a
-		accepts = append(accepts, a)
+		load = load.Plus(store.LoadOf(len(e.matches), len(e.sub.Payload)))
 	}
-	if len(accepts) == 0 {
-		return true
-	}
-	if err := in.cfg.Writer.Accept(accepts...); err != nil {
+	err := in.cfg.Writer.Accept(view.tenant.ID, load, func() []*store.Accept { return in.build(view, batch, now) })
+	if err != nil {
 		// Some of a large batch may be stored. Without a complete answer none is
 		// promised; repeating them under their keys is safe.
 		refuse(batch, err)
 		return true
 	}
 	return settle(batch)
+}
+
+// match finds the targets of the entries that have no answer yet. Its error is
+// about all of them together.
+func (in *Ingest) match(view *view, batch []entry, now time.Time) error {
+	sum := 0
+	for i := range batch {
+		e := &batch[i]
+		if e.answered {
+			continue
+		}
+		var err error
+		if e.matches, err = in.targets(view, e.sub, now); err != nil {
+			e.answer(hook.Result{Err: err})
+			continue
+		}
+		if sum += len(e.matches); sum > in.cfg.MaxDeliveries && len(batch) > 1 {
+			return &hook.Invalid{Code: "fanout_too_large", Fields: []hook.FieldError{{
+				Path:    "events",
+				Message: fmt.Sprintf("would make more than %d deliveries at once (ingest.max_request_deliveries): send fewer events in a request", in.cfg.MaxDeliveries),
+			}}}
+		}
+	}
+	return nil
+}
+
+// build makes the rows of the entries that have no answer yet.
+func (in *Ingest) build(view *view, batch []entry, now time.Time) []*store.Accept {
+	accepts := make([]*store.Accept, 0, len(batch))
+	for i := range batch {
+		if e := &batch[i]; !e.answered {
+			e.accept = in.rows(view, e.sub, e.matches, now)
+			accepts = append(accepts, e.accept)
+		}
+	}
+	return accepts
 }
 
 // settle answers the entries as their commit turned out. It reports whether all
@@ -212,8 +259,8 @@ func outcome(a *store.Accept) hook.Result {
 	}
 }
 
-// prepare checks a submission and makes its rows.
-func (in *Ingest) prepare(view *view, s *hook.Submission, now time.Time) (*store.Accept, error) {
+// targets checks a submission and finds the endpoints that get it.
+func (in *Ingest) targets(view *view, s *hook.Submission, now time.Time) ([]*target, error) {
 	if err := in.check(s, now); err != nil {
 		return nil, err
 	}
@@ -224,6 +271,11 @@ func (in *Ingest) prepare(view *view, s *hook.Submission, now time.Time) (*store
 	if len(matches) > in.cfg.MaxFanout {
 		return nil, fmt.Errorf("%w: %d match, at most %d are allowed", hook.ErrFanoutTooBig, len(matches), in.cfg.MaxFanout)
 	}
+	return matches, nil
+}
+
+// rows makes the rows of an event.
+func (in *Ingest) rows(view *view, s *hook.Submission, matches []*target, now time.Time) *store.Accept {
 	a := &store.Accept{
 		Event: hook.Event{
 			ID: in.cfg.IDs.Next(now), TenantID: view.tenant.ID, Type: s.Type, CreatedAt: now,
@@ -242,7 +294,7 @@ func (in *Ingest) prepare(view *view, s *hook.Submission, now time.Time) (*store
 			DueAt: due, Size: len(s.Payload), Progress: hook.Progress{Run: 1, RunDueAt: due},
 		}
 	}
-	return a, nil
+	return a
 }
 
 // check validates what the API could not have let through by its shape alone,

@@ -258,12 +258,12 @@ type restless struct {
 	times int
 }
 
-func (w *restless) Accept(accepts ...*store.Accept) error {
+func (w *restless) Accept(tenant hook.ID, l store.Load, build func() []*store.Accept) error {
 	if w.times > 0 {
 		w.times--
 		w.r.endpoint("", "*")
 	}
-	return w.Writer.Accept(accepts...)
+	return w.Writer.Accept(tenant, l, build)
 }
 
 // TestRestlessTenant: a few changes on the way do no harm; one that never ends

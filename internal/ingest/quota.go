@@ -24,7 +24,8 @@ type quota struct {
 	cfg Config
 	log *slog.Logger
 
-	diskLow atomic.Bool
+	diskLow     atomic.Bool // below the reserve
+	diskVeryLow atomic.Bool // below half of it
 
 	mu    sync.Mutex
 	used  map[hook.ID]store.Usage
@@ -65,6 +66,7 @@ func (q *quota) measure(ctx context.Context) {
 		} else if low := free < q.cfg.DiskReserve; low != q.diskLow.Swap(low) {
 			q.log.Warn("disk reserve", "reached", low, "free_bytes", free, "reserve_bytes", q.cfg.DiskReserve)
 		}
+		q.diskVeryLow.Store(err == nil && free < q.cfg.DiskReserve/2)
 	}
 	q.mu.Lock()
 	q.during = make(map[hook.ID]store.Usage)
@@ -97,22 +99,42 @@ func (q *quota) admit(v *view, deliveries, size int, now time.Time) error {
 		return hook.ErrRateLimited
 	}
 	used, since := q.used[id], q.since[id]
-	add := store.Usage{Pending: int64(deliveries), Bytes: int64(deliveries) * int64(size)}
+	add := store.Usage{Pending: int64(deliveries), Bytes: int64(deliveries) * int64(size), Stored: store.StoredBy(deliveries, size)}
 	if limit := cmp.Or(v.tenant.Limits.MaxPending, q.cfg.TenantMaxPending); limit > 0 && used.Pending+since.Pending+add.Pending > limit {
 		return fmt.Errorf("%w: at most %d deliveries may be pending", hook.ErrBacklogFull, limit)
 	}
 	if limit := q.cfg.TenantMaxPendingBytes; limit > 0 && used.Bytes+since.Bytes+add.Bytes > limit {
 		return fmt.Errorf("%w: at most %d bytes may be pending", hook.ErrBacklogFull, limit)
 	}
-	q.since[id] = plus(since, add)
+	if limit := cmp.Or(v.tenant.Limits.MaxStoredBytes, q.cfg.TenantMaxStored); limit > 0 && used.Stored+since.Stored+add.Stored > limit {
+		return fmt.Errorf("%w: at most %d bytes", hook.ErrTenantFull, limit)
+	}
+	q.since[id] = since.Plus(add)
 	if q.during != nil {
-		q.during[id] = plus(q.during[id], add)
+		q.during[id] = q.during[id].Plus(add)
 	}
 	return nil
 }
 
-func plus(a, b store.Usage) store.Usage {
-	return store.Usage{Pending: a.Pending + b.Pending, Bytes: a.Bytes + b.Bytes}
+// tenantRoom refuses what would add to a tenant that has stored as much as it
+// may.
+func (q *quota) tenantRoom(t *hook.Tenant) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	limit := cmp.Or(t.Limits.MaxStoredBytes, q.cfg.TenantMaxStored)
+	if limit > 0 && q.used[t.ID].Stored+q.since[t.ID].Stored >= limit {
+		return fmt.Errorf("%w: at most %d bytes", hook.ErrTenantFull, limit)
+	}
+	return nil
+}
+
+// controlRoom refuses changes of configuration when half of the disk reserve is
+// gone: what is left is for the results of what was accepted.
+func (q *quota) controlRoom() error {
+	if q.diskVeryLow.Load() {
+		return fmt.Errorf("%w: less than half of the disk reserve is left", hook.ErrStoreFull)
+	}
+	return nil
 }
 
 // limiter returns the tenant's rate limiter, following changes of its limit.

@@ -347,3 +347,62 @@ func TestColdTenantIsReadOnce(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestStoredQuota: what a tenant has stored is bounded, also without any
+// endpoint, and its own limit wins over the server's.
+func TestStoredQuota(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		each := store.StoredBy(0, 1000)
+		r, stop := newRig(t, func(c *ingest.Config) { c.TenantMaxStored = 5 * each })
+		defer stop()
+		fill := func(want int) {
+			t.Helper()
+			for i := range want + 2 {
+				var refused error
+				if i >= want {
+					refused = hook.ErrTenantFull
+				}
+				if _, err := r.accept(hook.Submission{Payload: make([]byte, 1000)}); !errors.Is(err, refused) {
+					t.Errorf("event %d: %v, want %v", i, err, refused)
+				}
+				time.Sleep(400 * time.Millisecond) // within and across measurements
+			}
+		}
+		fill(5)
+		r.tenant = r.addTenant("large", hook.TenantLimits{MaxStoredBytes: 8 * each})
+		fill(8)
+		r.tenant = r.addTenant("small", hook.TenantLimits{MaxStoredBytes: 2 * each})
+		if err := r.in.TenantRoom(r.tenant); err != nil {
+			t.Errorf("TenantRoom of an empty tenant = %v", err)
+		}
+		fill(2)
+		if err := r.in.TenantRoom(r.tenant); !errors.Is(err, hook.ErrTenantFull) {
+			t.Errorf("TenantRoom of a full tenant = %v", err)
+		}
+	})
+}
+
+// TestChangesLeaveHalfOfTheReserve: changes of configuration may use half of
+// what is kept back on the disk.
+func TestChangesLeaveHalfOfTheReserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Int64
+		r, stop := newRig(t, func(c *ingest.Config) {
+			c.DiskReserve = 500
+			c.DiskFree = func() (int64, error) { return free.Load(), nil }
+		})
+		defer stop()
+		for _, step := range []struct {
+			free int64
+			want error
+		}{{499, nil}, {250, nil}, {249, hook.ErrStoreFull}, {300, nil}} {
+			free.Store(step.free)
+			time.Sleep(2 * time.Second)
+			if err := r.in.ControlRoom(); !errors.Is(err, step.want) {
+				t.Errorf("with %d bytes free of a reserve of 500: %v, want %v", step.free, err, step.want)
+			}
+		}
+	})
+}

@@ -44,10 +44,27 @@ type Checkpoint struct {
 	SRTT        time.Duration
 	HealthyPeak float64
 
-	Pace          float64 // requests per second, 0: not paced
+	// What the endpoint refuses. Rates are requests per second, 0: none.
+	Pace          float64 // at ThrottledAt; it grows with time
 	PaceSlowStart bool
 	ThrottledAt   time.Time
 	RetryAfter    time.Duration
+
+	// What is known of its load, and how far a recovery is.
+	Usual    float64       // the live load of late
+	Proven   float64       // the highest load carried, of days
+	Recovery float64       // rate of a recovery, 0: there is none
+	Held     time.Duration // how long what it drains was held
+
+	// What broke it.
+	Ceiling       float64 // the load it is kept below, 0: unknown
+	CeilingLearnt float64 // the load that broke it; below Ceiling while that is tested
+	CeilingAt     time.Time
+	CeilingWait   time.Duration // age at which it may be tested, 0: a suspicion
+	Mark          float64       // the load at the latest opening that had to do with it
+	MarkAt        time.Time
+
+	Host float64 // what its host leaves it, 0: all
 
 	FailingSince    time.Time // first failure since the last success
 	FailingAttempts int
@@ -60,22 +77,49 @@ func (l *Lane) Checkpoint() Checkpoint {
 	if !l.ramp.probeUntil.IsZero() { // a base probe runs: the limit is cut for a moment only
 		limit = l.ramp.probeSaved
 	}
-	return Checkpoint{
+	c := Checkpoint{
 		Open: l.state != Closed, OpenReason: l.openedBy,
 		OpenedAt: l.openedAt, ClosedAt: l.closedAt, BlockedAt: l.blocked, LastBadAt: l.lastBad,
 		NextProbeAt: l.probeAt, HoldUntil: l.hold,
 		Limit: limit, SlowStart: l.ramp.slowStart, BaseLatency: seconds(l.ramp.base), BaseWeight: l.ramp.baseWeight,
 		SRTT: seconds(l.ramp.srtt), HealthyPeak: l.ramp.healthyPeak,
-		Pace: l.pace.rate, PaceSlowStart: l.pace.slowStart, ThrottledAt: l.pace.at, RetryAfter: l.pace.asked,
 		FailingSince: l.failing.since, FailingAttempts: l.failing.attempts, FailingWarned: l.failing.warned,
 	}
+	l.flow.save(&c)
+	return c
+}
+
+// HasLearnt reports whether anything paces the lane, or may do so after the next
+// failure.
+func (c Checkpoint) HasLearnt() bool {
+	return c.Pace > 0 || c.Recovery > 0 || c.Ceiling > 0 || c.Mark > 0
+}
+
+// LatestNews is when the breaker last moved, or something was learnt.
+func (c Checkpoint) LatestNews() time.Time {
+	at := later(c.OpenedAt, c.ClosedAt)
+	if c.Ceiling > 0 {
+		at = later(at, c.CeilingAt)
+	}
+	if c.Pace > 0 {
+		at = later(at, c.ThrottledAt.Add(-c.RetryAfter))
+	}
+	return later(at, c.MarkAt)
 }
 
 // Moved reports whether the learnt numbers differ enough from those of an
 // earlier checkpoint to be saved again.
 func (c Checkpoint) Moved(since Checkpoint) bool {
-	return c.SlowStart != since.SlowStart || c.failingMoved(since) || moved(c.Limit, since.Limit) || moved(c.HealthyPeak, since.HealthyPeak) || moved(c.Pace, since.Pace) ||
+	return c.SlowStart != since.SlowStart || c.failingMoved(since) || c.ratesMoved(since) || moved(c.Limit, since.Limit) || moved(c.HealthyPeak, since.HealthyPeak) ||
 		moved(c.BaseLatency.Seconds(), since.BaseLatency.Seconds())
+}
+
+// ratesMoved is a change of a rate that matters. The usual load comes and goes,
+// and is worth a row only now and then.
+func (c Checkpoint) ratesMoved(since Checkpoint) bool {
+	return moved(c.Pace, since.Pace) || moved(c.Recovery, since.Recovery) || moved(c.Ceiling, since.Ceiling) ||
+		c.CeilingWait != since.CeilingWait || moved(c.Mark, since.Mark) ||
+		max(c.Usual, since.Usual) > 2*min(c.Usual, since.Usual)
 }
 
 // Recovered reports whether an earlier checkpoint tells of failures that a
@@ -105,8 +149,7 @@ func Restore(cfg Config, c Checkpoint, now time.Time, u float64, newOwner bool) 
 	l.openedBy, l.openedAt, l.closedAt = c.OpenReason, c.OpenedAt, c.ClosedAt
 	l.blocked, l.lastBad, l.hold = c.BlockedAt, c.LastBadAt, c.HoldUntil
 	l.failing = failing{since: c.FailingSince, attempts: c.FailingAttempts, warned: c.FailingWarned}
-	l.pace = pace{rate: c.Pace, slowStart: c.PaceSlowStart, at: c.ThrottledAt, asked: max(c.RetryAfter, time.Second)}
-	l.pace.tokens.at = now
+	l.flow.restore(now, &c, newOwner)
 	l.restoreRamp(c, now, newOwner)
 	if c.Open {
 		l.state = Open

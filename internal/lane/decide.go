@@ -32,20 +32,54 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 	l.unblock(now)
 	l.decay(now)
 	switch {
-	case float64(l.inFlight+1) > l.Limit():
-		return Decision{}
 	case l.Queued() == 0:
-		return Decision{Empty: true}
+		l.flow.emptied(now)
+		return Decision{Empty: l.hasRoom(now)}
+	case !l.hasRoom(now):
+		return Decision{}
 	case l.inFlight >= free:
 		return Decision{Starved: true}
 	case !l.takeTokens(now):
+		l.flow.short(now)
 		return Decision{}
 	}
 	r := l.pick()
 	l.inFlight++
+	if l.Queued() == 0 {
+		l.flow.emptied(now)
+	}
 	return Decision{
 		Send: true, Ref: r, Kind: r.kind(),
-		Tag: Tag{Gen: l.gen, Round: l.join(now), Closed: true, First: r.Charged == 0 && !r.Manual},
+		Tag: Tag{
+			Gen: l.gen, Round: l.join(now), Closed: true, First: r.Charged == 0 && !r.Manual,
+			Load: l.flow.load.start(now),
+		},
+	}
+}
+
+// hasRoom reports whether one more request may be in flight. Under a rate there
+// are never many more than it and the latency make: answers that stop coming
+// must not let a heap of requests gather.
+func (l *Lane) hasRoom(now time.Time) bool {
+	if float64(l.inFlight+1) > l.Limit() {
+		return false
+	}
+	rate := l.flow.rate(now)
+	return rate == 0 || float64(l.inFlight+1) <= 2+rate*(lateFragile+2*l.ramp.srtt)
+}
+
+// HasManual reports whether what a person asked for waits in memory.
+func (l *Lane) HasManual() bool { return l.live.len() > 0 && l.live.at(0).Manual }
+
+// Wants reports whether Next may send, without asking for slots and tokens.
+func (l *Lane) Wants(now time.Time) bool {
+	switch {
+	case l.Queued() == 0 || l.paused || now.Before(l.hold) || l.state == HalfOpen:
+		return false
+	case l.state == Open:
+		return !now.Before(l.probeAt)
+	default:
+		return l.hasRoom(now) && !l.tokensAt(now).After(now)
 	}
 }
 
@@ -155,7 +189,7 @@ func (l *Lane) Wake(now time.Time) time.Time {
 		at = later(at, l.probeAt)
 	default:
 		at = later(at, l.restAt)
-		if l.Queued() > 0 && float64(l.inFlight+1) <= l.Limit() {
+		if l.Queued() > 0 && l.hasRoom(now) {
 			at = later(at, l.tokensAt(now))
 		}
 	}

@@ -101,7 +101,8 @@ type Tag struct {
 	Round  uint64 // the round whose cohort it belongs to; 0: none
 	Closed bool   // the lane was closed then
 	Probe  bool
-	First  bool // counts in the window of first attempts
+	First  bool    // counts in the window of first attempts
+	Load   float64 // requests started in the second before, itself included
 }
 
 // Lane is the control state of one endpoint. It is a plain value machine, used
@@ -131,7 +132,7 @@ type Lane struct {
 	restAt  time.Time // earliest refill after a destination failure
 
 	ramp ramp
-	pace pace
+	flow flow
 	rate bucket // the operator's limit
 
 	failing failing
@@ -235,6 +236,7 @@ func (l *Lane) Arrive(r Ref) {
 	case r.Manual:
 		l.live.pushFront(r)
 	case l.isLive(r):
+		l.flow.load.arrive(r.FirstDue)
 		l.live.pushBack(r)
 	default:
 		l.back.pushBack(r)
@@ -292,20 +294,23 @@ func (l *Lane) Pause(now time.Time) {
 	l.block(now)
 }
 
-// Resume ends a pause and a Retry-After hold. An open lane stays open and
-// probes; a closed one starts anew.
+// Resume ends a pause and a Retry-After hold, and forgets what was learnt of the
+// endpoint's rates. An open lane stays open and probes; a closed one starts anew.
 func (l *Lane) Resume(now time.Time) {
 	l.paused = false
 	l.hold = time.Time{}
 	l.failing = failing{}
+	l.flow.forget()
 	if l.state == Closed {
 		l.close(now)
 	}
 	l.unblock(now)
 }
 
-// Reset closes the breaker by hand.
+// Reset closes the breaker by hand and forgets what was learnt of the endpoint's
+// rates.
 func (l *Lane) Reset(now time.Time) {
 	l.hold = time.Time{}
+	l.flow.forget()
 	l.close(now)
 }

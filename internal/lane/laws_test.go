@@ -136,7 +136,7 @@ func (m *machine) checkSend(t *rapid.T, dec lane.Decision, before, after lane.Vi
 		m.checkProbe(t, before)
 	}
 	first := closed && dec.Ref.Charged == 0 && !dec.Ref.Manual
-	if want := (lane.Tag{Gen: after.Gen, Round: dec.Tag.Round, Closed: closed, Probe: !closed, First: first}); dec.Tag != want {
+	if want := (lane.Tag{Gen: after.Gen, Round: dec.Tag.Round, Closed: closed, Probe: !closed, First: first, Load: dec.Tag.Load}); dec.Tag != want {
 		t.Fatalf("law 3 (charging): a %s lane sent %+v as %+v, want %+v", before.State, dec.Ref, dec.Tag, want)
 	}
 	if dec.Ref.Manual != (dec.Kind == hook.Manual) || !dec.Ref.Manual && dec.Tag.Probe != (dec.Kind == hook.Probe) {
@@ -352,6 +352,9 @@ func (m *machine) checkRestore(t *rapid.T, before lane.View, saved lane.Checkpoi
 	}
 	if saved.ThrottledAt.IsZero() {
 		again.RetryAfter = saved.RetryAfter // means nothing before the first throttle
+	}
+	if newOwner && saved.Recovery == 0 {
+		again.Recovery, again.Held = 0, saved.Held // our own outage has made a backlog
 	}
 	if again != saved {
 		t.Fatalf("law 12 (restore): a checkpoint changed (-saved +restored):\n%s", cmp.Diff(saved, again))

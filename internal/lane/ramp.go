@@ -159,7 +159,7 @@ func (l *Lane) halve(now time.Time) {
 
 // succeed learns from a success of the current generation.
 func (l *Lane) succeed(now time.Time, tag Tag, o Outcome) {
-	l.pace.succeed(now, l.hold)
+	l.flow.succeed(now, l.latest.sum < halveAt, now.Sub(l.closedAt) > reopenWithin)
 	if l.cfg.Fixed {
 		return
 	}

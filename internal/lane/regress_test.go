@@ -22,6 +22,7 @@ func TestProbeOfAnEarlierOutageSteersNothing(t *testing.T) {
 	}
 	open := func() {
 		for l.State() == lane.Closed {
+			now = now.Add(time.Second)
 			dec := l.Next(now, 100)
 			if !dec.Send {
 				t.Fatal("nothing to send")

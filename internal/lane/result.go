@@ -70,7 +70,7 @@ func (l *Lane) Result(now time.Time, u float64, tag Tag, o Outcome) Change {
 		}
 		c.Refill = true
 	case tag.Probe:
-		c = l.probeResult(now, u, o)
+		c = l.probeResult(now, u, tag, o)
 	default:
 		c = l.learn(now, u, tag, o)
 	}
@@ -89,7 +89,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		l.sample(o.Class)
 	}
 	if o.Class == hook.Throttle {
-		l.throttle(now, u, o)
+		l.throttle(now, u, tag.Load, o)
 		c.Save = true
 	} else if o.Hold > 0 { // the class decides the pace; the wish itself is obeyed
 		l.holdUntil(now, now.Add(o.Hold))
@@ -102,6 +102,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		return c
 	case hook.Down, hook.Limited:
 		l.streak++
+		l.flow.ceiling.failed(now, tag.Load, l.streak == 1, &l.flow.load)
 		l.lastBad = now
 		l.restAt = now.Add(time.Duration((0.05 + 0.1*u) * float64(time.Second)))
 		c.Refill = false
@@ -114,7 +115,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		c.Opened, c.Save, c.Refill = true, true, true
 		return c
 	}
-	if isDown(o.Class) && l.latest.sum >= halveAt {
+	if isDown(o.Class) && !l.ease(now, tag.Load) && l.latest.sum >= halveAt {
 		l.halve(now)
 	}
 	return c
@@ -142,8 +143,12 @@ func (l *Lane) trips() OpenReason {
 }
 
 func (l *Lane) open(now time.Time, u float64, reason OpenReason) {
-	if l.openedAt.IsZero() || now.Sub(l.closedAt) > reopenWithin {
+	again := !l.closedAt.IsZero() && now.Sub(l.closedAt) <= reopenWithin
+	steady := l.flow.opened(now, reason, again)
+	if !again || steady {
 		l.openedAt = now
+	}
+	if !again {
 		l.wasBlock = time.Time{}
 	}
 	if l.blocked.IsZero() && !l.wasBlock.IsZero() {
@@ -162,6 +167,9 @@ func (l *Lane) open(now time.Time, u float64, reason OpenReason) {
 }
 
 func (l *Lane) close(now time.Time) {
+	if !l.blocked.IsZero() {
+		l.flow.begin(now, now.Sub(l.blocked))
+	}
 	l.state = Closed
 	l.gen++
 	l.closedAt = now
@@ -189,7 +197,7 @@ func (l *Lane) gap(now time.Time, u float64) time.Duration {
 	return time.Duration(open * (1 - l.cfg.ProbeJitter + 2*l.cfg.ProbeJitter*u))
 }
 
-func (l *Lane) probeResult(now time.Time, u float64, o Outcome) Change {
+func (l *Lane) probeResult(now time.Time, u float64, tag Tag, o Outcome) Change {
 	c := Change{Refill: true, Save: true}
 	l.state = Open
 	switch o.Class {
@@ -200,7 +208,7 @@ func (l *Lane) probeResult(now time.Time, u float64, o Outcome) Change {
 	case hook.Throttle:
 		// It is alive and asks for less.
 		l.close(now)
-		l.throttle(now, u, o)
+		l.throttle(now, u, tag.Load, o)
 		c.Closed = true
 		return c
 	case hook.Permanent:

@@ -114,6 +114,13 @@ func (p *Policy) late(asked time.Duration, u float64) time.Duration {
 	return asked + fromTicks(unit(u)*spread)
 }
 
+// holdFor is how long a lane waits that was asked to. It ends when the
+// destination said, and hardly later: whoever sends for a lane sends one after
+// the other, so only lanes of different endpoints would come back together.
+func holdFor(asked time.Duration, u float64) time.Duration {
+	return asked + time.Duration(unit(u)*float64(min(asked/10, time.Second)))
+}
+
 // Wait returns the wait that follows an attempt, given what decided it. The
 // arguments are those an attempt row keeps: the delay source, the ceiling, the
 // wish of the destination (0 when there was none) and u.

@@ -91,7 +91,7 @@ func (p *Policy) read(v *Verdict, o *Outcome) {
 	v.DisableEndpoint = v.Class == hook.Permanent && v.Reason == hook.Gone && p.Classify.OnGone == GoneDisable
 	if asked.wait > 0 && retried(v.Class) {
 		v.RetryAfter, v.RetryAfterCapped = asked.wait, asked.capped
-		v.Hold = p.late(asked.wait, o.U)
+		v.Hold = holdFor(asked.wait, o.U)
 	}
 }
 

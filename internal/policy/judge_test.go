@@ -106,7 +106,7 @@ func TestJudge(t *testing.T) {
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, State: hook.Dead, End: hook.DeadExhausted, Charged: true,
 				Progress: hook.Progress{RunDueAt: start, Charged: 8, Failures: 1, Fails: 1},
-				Hold:     66 * time.Second, RetryAfter: time.Minute,
+				Hold:     seconds(60.5), RetryAfter: time.Minute,
 			},
 		},
 		"throttled with header": {
@@ -116,7 +116,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(66 * time.Second),
 				Progress: hook.Progress{RunDueAt: start, Charged: 7, Failures: 1, Fails: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 66 * time.Second, Source: hook.DelayRetryAfter,
-				Hold: 66 * time.Second, RetryAfter: time.Minute,
+				Hold: seconds(60.5), RetryAfter: time.Minute,
 			},
 		},
 		"503 with header is a throttle": {
@@ -126,7 +126,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(seconds(3.5)),
 				Progress: hook.Progress{Run: 1, RunDueAt: start, Failures: 1, Fails: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(3.5), Source: hook.DelayRetryAfter,
-				Hold: seconds(3.5), RetryAfter: 3 * time.Second,
+				Hold: seconds(3.15), RetryAfter: 3 * time.Second,
 			},
 		},
 		"503 with a useless header is down": {
@@ -154,7 +154,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(seconds(1.5)),
 				Progress: hook.Progress{RunDueAt: start, Failures: 9, Fails: 1, Throttles: 9},
 				RetryN:   9, Ceiling: 6 * time.Hour, Delay: seconds(1.5), Source: hook.DelayRetryAfter,
-				Hold: seconds(1.5), RetryAfter: time.Second,
+				Hold: seconds(1.05), RetryAfter: time.Second,
 			},
 		},
 		"patience over: own backoff too": {
@@ -164,7 +164,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(seconds(10800.5)),
 				Progress: hook.Progress{RunDueAt: start, Failures: 10, Fails: 1, Throttles: 10},
 				RetryN:   10, Ceiling: 6 * time.Hour, Delay: seconds(10800.5), Source: hook.DelayBackoff,
-				Hold: seconds(1.5), RetryAfter: time.Second,
+				Hold: seconds(1.05), RetryAfter: time.Second,
 			},
 		},
 		"patience over: a longer wish still counts": {
@@ -174,7 +174,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(11 * time.Hour),
 				Progress: hook.Progress{RunDueAt: start, Failures: 10, Fails: 1, Throttles: 10},
 				RetryN:   10, Ceiling: 6 * time.Hour, Delay: 11 * time.Hour, Source: hook.DelayRetryAfter,
-				Hold: 11 * time.Hour, RetryAfter: 10 * time.Hour,
+				Hold: 10*time.Hour + seconds(0.5), RetryAfter: 10 * time.Hour,
 			},
 		},
 		"wish above the maximum": {
@@ -184,7 +184,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(95040 * time.Second),
 				Progress: hook.Progress{Run: 1, RunDueAt: start, Failures: 1, Fails: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 95040 * time.Second, Source: hook.DelayRetryAfter,
-				Hold: 95040 * time.Second, RetryAfter: 24 * time.Hour, RetryAfterCapped: true,
+				Hold: 24*time.Hour + seconds(0.5), RetryAfter: 24 * time.Hour, RetryAfterCapped: true,
 			},
 		},
 		"500 with header is charged and holds the lane": {
@@ -194,7 +194,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Retryable, Reason: hook.ServerError, DueAt: after(66 * time.Second), Charged: true,
 				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, Failures: 1, Fails: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 66 * time.Second, Source: hook.DelayRetryAfter,
-				Hold: 66 * time.Second, RetryAfter: time.Minute,
+				Hold: seconds(60.5), RetryAfter: time.Minute,
 			},
 		},
 		"refused for good": {
@@ -312,7 +312,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, State: hook.Dead, End: hook.DeadExpired,
 				Progress: hook.Progress{RunDueAt: noon.Add(-160 * time.Hour), Failures: 1, Fails: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 95040 * time.Second, Source: hook.DelayRetryAfter,
-				Hold: 95040 * time.Second, RetryAfter: 24 * time.Hour,
+				Hold: 24*time.Hour + seconds(0.5), RetryAfter: 24 * time.Hour,
 			},
 		},
 		"lowered budget: a throttle kills nothing": {
@@ -322,7 +322,7 @@ func TestJudge(t *testing.T) {
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(66 * time.Second),
 				Progress: hook.Progress{RunDueAt: start, Charged: 12, Failures: 1, Fails: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 66 * time.Second, Source: hook.DelayRetryAfter,
-				Hold: 66 * time.Second, RetryAfter: time.Minute,
+				Hold: seconds(60.5), RetryAfter: time.Minute,
 			},
 		},
 		"lowered budget: the next failure ends it": {
@@ -360,7 +360,7 @@ func TestJudge(t *testing.T) {
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: due, Unchanged: true,
 				Progress: hook.Progress{Run: 1, RunDueAt: start, Fails: 1},
-				Hold:     66 * time.Second, RetryAfter: time.Minute,
+				Hold:     seconds(60.5), RetryAfter: time.Minute,
 			},
 		},
 		"probe refused": {
@@ -473,7 +473,7 @@ func TestJudgeFollowsThePolicy(t *testing.T) {
 		},
 		"wish below the floor": {
 			`{"retry":{"min_delay":"1h"}}`, fresh(), answer(429, "2"),
-			func(v policy.Verdict) bool { return v.Delay == time.Hour && v.Hold == seconds(2.5) },
+			func(v policy.Verdict) bool { return v.Delay == time.Hour && v.Hold == seconds(2.1) },
 		},
 		"own maximum": {
 			`{"retry_after":{"max":"30s","late_percent":0,"late_min":"0s"}}`, fresh(), answer(429, "31"),
@@ -532,18 +532,18 @@ func TestJudgeFollowsThePolicy(t *testing.T) {
 
 func TestLateSpread(t *testing.T) {
 	t.Parallel()
-	for asked, want := range map[string][3]float64{
-		"1":     {1, 1.5, 1.999},
-		"3":     {3, 3.5, 3.999},
-		"60":    {60, 66, 71.988},
-		"86400": {86400, 95040, 103662.72},
+	for asked, want := range map[string]struct{ delay, hold [3]float64 }{
+		"1":     {[3]float64{1, 1.5, 1.999}, [3]float64{1, 1.05, 1.0999}},
+		"3":     {[3]float64{3, 3.5, 3.999}, [3]float64{3, 3.15, 3.2997}},
+		"60":    {[3]float64{60, 66, 71.988}, [3]float64{60, 60.5, 60.999}},
+		"86400": {[3]float64{86400, 95040, 103662.72}, [3]float64{86400, 86400.5, 86400.999}},
 	} {
 		for i, u := range []float64{0, 0.5, 0.999} {
 			p := policy.Default()
 			o := answer(429, asked)
 			o.U = u
-			if got := p.Judge(fresh(), noon, o); got.Hold != seconds(want[i]) || got.Delay != got.Hold {
-				t.Errorf("asked %ss, u=%v: hold %v, delay %v, want %vs", asked, u, got.Hold, got.Delay, want[i])
+			if got := p.Judge(fresh(), noon, o); (got.Hold-seconds(want.hold[i])).Abs() > time.Millisecond || got.Delay != seconds(want.delay[i]) {
+				t.Errorf("asked %ss, u=%v: hold %v, delay %v, want %vs and %vs", asked, u, got.Hold, got.Delay, want.hold[i], want.delay[i])
 			}
 		}
 	}

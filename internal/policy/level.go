@@ -37,6 +37,10 @@ type problems struct {
 	paths  map[string]bool
 }
 
+// maxProblems bounds what is reported of one document: its author writes as
+// many unknown keys as he likes.
+const maxProblems = 20
+
 func newProblems(root string) *problems {
 	return &problems{root: root, known: map[hook.FieldError]bool{}, paths: map[string]bool{}}
 }
@@ -47,7 +51,7 @@ func (ps *problems) add(path, message string) {
 		full += "." + path
 	}
 	found := hook.FieldError{Path: full, Message: message}
-	if !ps.known[found] {
+	if !ps.known[found] && len(ps.fields) < maxProblems {
 		ps.fields = append(ps.fields, found)
 		ps.known[found], ps.paths[full] = true, true
 	}
@@ -110,6 +114,9 @@ func (w *walker) object(path string, raw json.RawMessage) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(members)) {
+		if len(w.problems.fields) >= maxProblems {
+			return
+		}
 		full := strings.TrimPrefix(path+"."+key, ".")
 		w.member(path, key, full, members[key])
 	}

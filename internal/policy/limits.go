@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -16,11 +17,20 @@ type Limits struct {
 	bounds map[string]bound
 }
 
-// bound narrows one number. nil means open.
-type bound struct{ low, high any }
+// bound narrows one number, or fixes one switch. nil means open.
+type bound struct{ low, high, only any }
+
+// Unbound returns the limits without their bounds.
+func (l *Limits) Unbound() *Limits {
+	if l == nil {
+		return nil
+	}
+	return &Limits{Presets: l.Presets}
+}
 
 // ParseLimits reads the operator's bounds: the shape of a policy with
-// {"min": x, "max": y} in the place of numbers and durations. The error is a
+// {"min": x, "max": y} in the place of numbers and durations, and with the one
+// value that is allowed in the place of a switch. The error is a
 // *hook.Invalid with paths from "policy_limits".
 func ParseLimits(doc []byte) (*Limits, error) {
 	ps := newProblems("policy_limits")
@@ -40,6 +50,14 @@ func (l *Limits) read(path string, r rule, raw json.RawMessage, ps *problems) {
 	}
 	switch r.(type) {
 	case wholeRule, numberRule, durationRule:
+	case flag:
+		value, wrong := r.read(raw)
+		if len(wrong) > 0 {
+			ps.add(path, wrong[0])
+			return
+		}
+		l.bounds[path] = bound{only: value}
+		return
 	default:
 		ps.add(path, "cannot be limited")
 		return
@@ -76,6 +94,12 @@ func (l *Limits) check(path string, value any) string {
 	}
 	b, ok := l.bounds[path]
 	if !ok {
+		return ""
+	}
+	if b.only != nil {
+		if value != b.only {
+			return fmt.Sprintf("limited by the server to %v", b.only)
+		}
 		return ""
 	}
 	values := []any{value}

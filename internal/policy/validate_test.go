@@ -316,7 +316,7 @@ func TestBadOperatorLimits(t *testing.T) {
 		`{"retry":{"max_attempts":{"most":5}}}`:        "policy_limits.retry.max_attempts.most unknown key; known: min, max",
 		`{"retry":{"max_attempts":{"max":99}}}`:        "policy_limits.retry.max_attempts.max must be between 1 and 50",
 		`{"retry":{"max_elapsed":{"max":5}}}`:          "policy_limits.retry.max_elapsed.max " + badDuration,
-		`{"breaker":{"enabled":{"max":true}}}`:         "policy_limits.breaker.enabled cannot be limited",
+		`{"breaker":{"enabled":{"max":true}}}`:         "policy_limits.breaker.enabled must be true or false",
 		`{"retry":{"jitter":{"kind":"full"}}}`:         "policy_limits.retry.jitter.kind cannot be limited",
 		`{"retry":{"max_attempts":{"min":9,"max":5}}}`: "policy_limits.retry.max_attempts min must not exceed max",
 		`{"retry":null}`:                               "policy_limits.retry must be an object",

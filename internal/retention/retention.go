@@ -1,6 +1,6 @@
 // Package retention removes what is past its age, a little at a time: events
-// with their deliveries and attempts, dead letters alike. What is pending never
-// leaves.
+// with their deliveries and attempts, dead letters alike, and audit records. What
+// is pending never leaves.
 //
 // It only sets the pace. What exactly may go, and how, is the store's business.
 package retention
@@ -24,10 +24,12 @@ type Config struct {
 	IDs   *hook.IDSource
 	Log   *slog.Logger
 	Age   time.Duration // 30 days
-	Every time.Duration // time between runs; 10 minutes
-	First time.Duration // time before the first one; 30s
-	Pause time.Duration // rest between two steps of a run; 50ms
-	Step  int           // events per step; 250
+	// AuditAge is how long audit records stay; 90 days.
+	AuditAge time.Duration
+	Every    time.Duration // time between runs; 10 minutes
+	First    time.Duration // time before the first one; 30s
+	Pause    time.Duration // rest between two steps of a run; 50ms
+	Step     int           // events per step; 250
 }
 
 // deadGrace is how long a dead letter stays at least, whatever its age: a
@@ -43,6 +45,7 @@ func New(cfg Config) (*Janitor, error) {
 		return nil, errors.New("retention: Store, IDs and Log are required")
 	}
 	cfg.Age = cmp.Or(cfg.Age, 30*24*time.Hour)
+	cfg.AuditAge = cmp.Or(cfg.AuditAge, 90*24*time.Hour)
 	cfg.Every = cmp.Or(cfg.Every, 10*time.Minute)
 	cfg.First = cmp.Or(cfg.First, 30*time.Second)
 	cfg.Pause = cmp.Or(cfg.Pause, 50*time.Millisecond)
@@ -78,7 +81,7 @@ func (j *Janitor) once(ctx context.Context) error {
 	var sum store.Pruned
 	for {
 		got, err := j.cfg.Store.Prune(ctx, store.PruneStep{
-			Now: now, Before: now.Add(-j.cfg.Age), DeadAfter: now.Add(-deadGrace), Limit: j.cfg.Step,
+			Now: now, Before: now.Add(-j.cfg.Age), DeadAfter: now.Add(-deadGrace), AuditBefore: now.Add(-j.cfg.AuditAge), Limit: j.cfg.Step,
 		})
 		if err != nil {
 			return errors.Join(fmt.Errorf("prune: %w", err), j.record(ctx, sum, now))
@@ -87,6 +90,7 @@ func (j *Janitor) once(ctx context.Context) error {
 		sum.Deliveries += got.Deliveries
 		sum.Attempts += got.Attempts
 		sum.Keys += got.Keys
+		sum.Audit += got.Audit
 		if got.Done {
 			return j.record(ctx, sum, now)
 		}
@@ -102,6 +106,10 @@ func (j *Janitor) once(ctx context.Context) error {
 // also when the server stops in the middle of it.
 func (j *Janitor) record(ctx context.Context, sum store.Pruned, now time.Time) error {
 	ctx = context.WithoutCancel(ctx)
+	if sum.Audit > 0 {
+		// A record of it would be one more that has to go some day.
+		j.cfg.Log.Info("old audit records removed", "records", sum.Audit)
+	}
 	if sum.Events+sum.Deliveries+sum.Attempts == 0 {
 		return nil
 	}

@@ -75,6 +75,9 @@ func (r *rig) audit() hook.Audit {
 
 func (r *rig) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
 	n := r.steps.Add(1)
+	if age := p.Now.Sub(p.AuditBefore); age != 90*day {
+		r.t.Errorf("audit records leave after %v, want 90 days", age)
+	}
 	if r.prune != nil {
 		if err := r.prune(ctx, n); err != nil {
 			return store.Pruned{}, err

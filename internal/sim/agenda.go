@@ -32,6 +32,7 @@ type agenda struct {
 	heap    []task
 	soon    queue[task] // half a network round trip ahead
 	expires queue[task] // one request timeout ahead
+	steady  queue[task] // one latency ahead, where it is always the same
 }
 
 // stamp numbers a task.
@@ -48,7 +49,7 @@ func (a *agenda) next() (task, bool) {
 	}
 	var from *queue[task]
 	var best *task
-	for _, l := range [...]*queue[task]{&a.soon, &a.expires} {
+	for _, l := range [...]*queue[task]{&a.soon, &a.steady, &a.expires} {
 		if l.len() > 0 && (best == nil || l.first().before(best)) {
 			from, best = l, l.first()
 		}
@@ -60,6 +61,15 @@ func (a *agenda) next() (task, bool) {
 		return task{}, false
 	default:
 		return from.pop(), true
+	}
+}
+
+// forget takes the requests out that an endpoint was serving.
+func (a *agenda) forget(d *destination) {
+	for i := range a.steady.items[a.steady.head:] {
+		if t := &a.steady.items[a.steady.head+i]; t.r != nil && t.r.to == d {
+			t.r = nil
+		}
 	}
 }
 

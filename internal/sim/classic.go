@@ -43,6 +43,8 @@ type classic struct {
 	most    int // in flight, 0: any number
 	breaker breakerKind
 
+	quietUntil float64 // the endpoint has asked for no request before
+
 	inFlight int
 	ready    queue[*event]
 	parked   queue[*event] // held by an open breaker
@@ -52,6 +54,15 @@ type classic struct {
 }
 
 func (c *classic) limit() float64 { return float64(c.most) }
+
+func (c *classic) stored() *shelf { return nil }
+
+func (c *classic) asked() *float64 { return &c.quietUntil }
+
+// restart changes nothing: what a classic sender knows is in its events.
+func (c *classic) restart(float64) {}
+
+func (c *classic) accept(poison bool) { c.arrive(c.w.newEvent(c, c.w.now, poison)) }
 
 // arrive takes an event that is due.
 func (c *classic) arrive(e *event) {
@@ -64,6 +75,7 @@ func (c *classic) arrive(e *event) {
 	case c.breaker == burnBreaker:
 		// Nothing is sent, and yet the attempt is gone.
 		c.judge(e, &request{event: e, kind: hook.Retry})
+		c.w.retire(e)
 	default:
 		c.parked.push(e)
 	}
@@ -91,7 +103,7 @@ func (c *classic) send(e *event) {
 	if e.progress.Failures > 0 {
 		kind = hook.Retry
 	}
-	c.w.send(&request{event: e, from: c, to: c.d, kind: kind})
+	c.w.send(request{event: e, from: c, to: c.d, kind: kind})
 }
 
 func (c *classic) result(r *request) {

@@ -25,9 +25,12 @@ type destination struct {
 	outages int // scripted ones that are going on
 	upAt    float64
 
-	tokens     float64
-	tokensAt   float64
-	quietUntil float64 // it has asked for no request before
+	tokens   float64
+	tokensAt float64
+
+	edge   *edge   // of a cliff; nil: there is none
+	steady bool    // every request takes the same time
+	single float64 // Retry-After of the next answer, which is 429; 0: it is not
 
 	second   int // of the arrivals counted below
 	arrived  int
@@ -40,6 +43,11 @@ func newDestination(w *world, rng *rand.Rand) *destination {
 	d := &destination{s: s, w: w, rng: rng, tokens: s.RateLimit.Burst}
 	d.servers = max(1, int(math.Round(s.Capacity*s.Latency.seconds())))
 	d.service = float64(d.servers) / s.Capacity
+	if s.Cliff.Mode != "" {
+		d.servers, d.service = math.MaxInt, s.Latency.seconds()
+		d.edge = newEdge(int(s.Capacity))
+		d.steady = s.steady()
+	}
 	if s.LatencyCV > 0 {
 		v := math.Log(1 + s.LatencyCV*s.LatencyCV)
 		d.sd, d.mu = math.Sqrt(v), -v/2
@@ -75,7 +83,15 @@ func (d *destination) arrive(r *request) {
 	case d.hot >= 3:
 		d.hot = 0
 		d.answer(r, 0)
-		d.crash()
+		d.crash(d.s.Crash.For)
+	case d.edge != nil && !d.edge.bears(d.w.now):
+		d.tooMuch(r)
+	case d.single > 0:
+		r.retryAfter, d.single = d.single, 0
+		d.answer(r, 429)
+	case d.s.Stray.Share > 0 && d.rng.Float64() < d.s.Stray.Share:
+		r.retryAfter = d.s.Stray.RetryAfter.seconds()
+		d.answer(r, 429)
 	case d.s.Flaky > 0 && d.rng.Float64() < d.s.Flaky:
 		d.answer(r, 503)
 	case !d.takeToken():
@@ -86,7 +102,7 @@ func (d *destination) arrive(r *request) {
 	default:
 		d.waiting.push(r)
 		if q := d.s.Crash.Queue.seconds(); q > 0 && float64(d.waiting.len()) > max(leastQueue, q*d.s.Capacity) {
-			d.crash()
+			d.crash(d.s.Crash.For)
 		}
 	}
 }
@@ -128,6 +144,10 @@ func (d *destination) takeToken() bool {
 func (d *destination) serve(r *request) {
 	r.place, r.epoch = len(d.serving), d.epoch
 	d.serving = append(d.serving, r)
+	if d.steady {
+		d.w.agenda.steady.push(d.w.agenda.stamp(task{at: d.w.now + d.service, step: served, r: r}))
+		return
+	}
 	d.w.agenda.push(task{at: d.w.now + d.serviceTime(), step: served, r: r})
 }
 
@@ -166,6 +186,9 @@ func (d *destination) fall() {
 	for _, r := range d.serving {
 		d.answer(r, 0)
 	}
+	if d.steady {
+		d.w.agenda.forget(d)
+	}
 	for d.waiting.len() > 0 {
 		d.answer(d.waiting.pop(), 0)
 	}
@@ -174,12 +197,12 @@ func (d *destination) fall() {
 }
 
 // crash is a fall by overload; the endpoint comes back by itself.
-func (d *destination) crash() {
+func (d *destination) crash(lasts Duration) {
 	d.w.metrics.crashed()
 	d.fall()
 	d.hole = false
 	fallen := d.epoch
-	d.w.after(d.s.Crash.For.seconds(), func() {
+	d.w.after(lasts.seconds(), func() {
 		if fallen == d.epoch && d.outages == 0 {
 			d.rise()
 		}
@@ -190,6 +213,9 @@ func (d *destination) rise() {
 	d.down, d.hole = false, false
 	d.upAt = d.w.now
 	d.hot = 0
+	if d.edge != nil {
+		d.edge.clear()
+	}
 }
 
 func (d *destination) startOutage(o Outage) {

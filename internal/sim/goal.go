@@ -28,6 +28,27 @@ var goalValues = map[string]func(*Summary) Measure{
 	"throttled":     func(s *Summary) Measure { return s.Throttled },
 	"broken_holds":  func(s *Summary) Measure { return Measure(s.BrokenHolds) },
 	"max_in_flight": func(s *Summary) Measure { return Measure(s.InFlight) },
+
+	"recrashes_max":     func(s *Summary) Measure { return s.RecrashesMax },
+	"drain_seconds":     func(s *Summary) Measure { return s.DrainSeconds },
+	"drain_seconds_max": func(s *Summary) Measure { return s.DrainSecondsMax },
+	"max_waiting":       func(s *Summary) Measure { return Measure(s.Waiting) },
+	"undrained":         func(s *Summary) Measure { return Measure(s.Undrained) },
+
+	"first_crashes":       func(s *Summary) Measure { return s.First.Crashes },
+	"first_crashes_max":   func(s *Summary) Measure { return s.First.CrashesMax },
+	"first_drain":         func(s *Summary) Measure { return s.First.Drain },
+	"first_drain_max":     func(s *Summary) Measure { return s.First.DrainMax },
+	"first_waste":         func(s *Summary) Measure { return s.First.Waste },
+	"first_waste_max":     func(s *Summary) Measure { return s.First.WasteMax },
+	"crashes_between_max": func(s *Summary) Measure { return s.Between },
+	"second_crashes":      func(s *Summary) Measure { return s.Second.Crashes },
+	"second_crashes_max":  func(s *Summary) Measure { return s.Second.CrashesMax },
+	"second_drain":        func(s *Summary) Measure { return s.Second.Drain },
+	"second_drain_max":    func(s *Summary) Measure { return s.Second.DrainMax },
+	"second_waste":        func(s *Summary) Measure { return s.Second.Waste },
+	"second_waste_max":    func(s *Summary) Measure { return s.Second.WasteMax },
+	"found_max":           func(s *Summary) Measure { return s.Second.FoundMax },
 }
 
 // operators, those of two characters first: "<" begins "<=".

@@ -55,7 +55,7 @@ func TestBadGoals(t *testing.T) {
 		"":               `"" must be a comparison`,
 		"drain":          `"drain" must be a comparison`,
 		"drain=1":        `"drain=1" must be a comparison`,
-		"drian<=1":       `"drian" is not known; known: broken_holds, dead,`,
+		"drian<=1":       `"drian" is not known; known: broken_holds, crashes_between_max, dead,`,
 		"drain<=fast":    `"fast" must be a number or a duration`,
 		"drain<=nan":     `"nan" must be a number`,
 		"drain<=1,":      `"" must be a comparison`,
@@ -184,8 +184,8 @@ func TestReportJSON(t *testing.T) {
 			Outages []struct{ At, For string }
 		}
 		Strategy string
-		Summary  map[string]*float64
-		Results  []map[string]*float64
+		Summary  map[string]any
+		Results  []map[string]any
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestReportJSON(t *testing.T) {
 	if got[0].Strategy != "law" || got[0].Scenario.Latency != "200ms" || got[0].Scenario.Outages[0].For != "30s" {
 		t.Errorf("report %+v", got[0])
 	}
-	if got[0].Results[0]["drain"] == nil || *got[0].Results[0]["drain"] <= 0 {
+	if drain, ok := got[0].Results[0]["drain"].(float64); !ok || drain <= 0 {
 		t.Errorf("the law drains: %v", got[0].Results[0])
 	}
 	if v, ok := got[1].Summary["drain_median"]; !ok || v != nil {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -19,6 +21,16 @@ const tick = 1e-6
 // that the node is never the limit.
 const slots = 1 << 20
 
+// window is how many deliveries a lane has in memory; more of them wait on disk.
+// It is so large that a probe finds whatever it wants, and no more than that: a
+// lane looks at all of them for each probe.
+// While it is closed what is new has room of its own, so that a backlog does not
+// delay it.
+const (
+	window     = 1 << 18
+	roomForNew = 1 << 22
+)
+
 // law drives the lane and policy code of the server.
 type law struct {
 	w      *world
@@ -26,9 +38,15 @@ type law struct {
 	rng    *rand.Rand
 	p      *policy.Policy
 	lane   *lane.Lane
-	events []*event // of this endpoint that are pending, for the next owner
-	wake   float64  // time of the latest wake-up asked for
-	pumped func()   // pump, made once: it is put on the agenda very often
+	disk   shelf
+	window int
+	wake   float64 // time of the latest wake-up asked for
+	pumped func()  // pump, made once: it is put on the agenda very often
+
+	host *lane.Host // of all lanes; nil: each has its own
+	seat lane.Seat
+
+	quietUntil float64 // the endpoint has asked for no request before
 
 	owner int  // grows with every fail-over
 	gone  bool // no owner: a fail-over is going on
@@ -36,13 +54,16 @@ type law struct {
 
 // newLaw makes the lane of an endpoint under a policy.
 func newLaw(p *policy.Policy, w *world, d *destination, rng *rand.Rand) sender {
-	l := &law{w: w, d: d, rng: rng, p: p}
+	l := &law{w: w, d: d, rng: rng, p: p, window: window}
 	l.pumped = l.pump
 	cfg := p.Lane()
 	if w.s.New {
 		l.lane = lane.New(cfg, w.clock())
 	} else {
 		l.lane = lane.Restore(cfg, healthy(w.s, d, cfg), w.clock(), 0.5, false)
+	}
+	if w.s.Shared {
+		l.host = w.hostOf(l)
 	}
 	if every := w.s.Failover.Every.seconds(); every > 0 {
 		w.after(every, l.failover)
@@ -52,22 +73,53 @@ func newLaw(p *policy.Policy, w *world, d *destination, rng *rand.Rand) sender {
 
 // healthy is the checkpoint of a lane that has seen its endpoint work.
 func healthy(s *Scenario, d *destination, cfg lane.Config) lane.Checkpoint {
-	peak := max(1, s.Load*float64(d.servers))
+	servers, median := float64(d.servers), d.service*0.82 // of a lognormal, below its mean
+	if s.Cliff.Mode != "" {
+		servers, median = s.Capacity*d.service, d.service*math.Exp(d.mu)
+	}
+	peak := max(1, s.Load*servers*s.share())
 	return lane.Checkpoint{
 		Limit:       max(float64(cfg.Initial), 1.5*peak),
 		HealthyPeak: peak,
-		// The median of a lognormal lies below its mean.
-		BaseLatency: seconds(d.service*0.82 + s.Network.seconds()),
+		BaseLatency: seconds(median + s.Network.seconds()),
 		BaseWeight:  8,
 		SRTT:        seconds(d.service),
 	}
 }
 
+func (l *law) asked() *float64 { return &l.quietUntil }
+
+func (l *law) stored() *shelf { return &l.disk }
+
+func (l *law) accept(poison bool) {
+	if l.shelves() {
+		l.disk.push(l.w.now, poison)
+		return
+	}
+	l.arrive(l.w.newEvent(l, l.w.now, poison))
+}
+
+// shelves reports whether a new event has to wait on disk.
+func (l *law) shelves() bool {
+	if !l.gone && l.lane.State() == lane.Closed {
+		return l.lane.Queued() >= roomForNew
+	}
+	return l.disk.len() > 0 || l.lane.Queued() >= l.window
+}
+
+// load reads ahead when the window runs low.
+func (l *law) load() {
+	for l.disk.len() > 0 && l.lane.Queued() < l.window/2 {
+		created, poison := l.disk.pop()
+		e := l.w.newEvent(l, created, poison)
+		e.held = true
+		l.lane.Arrive(ref(e))
+	}
+}
+
+// arrive takes an event that is due.
 func (l *law) arrive(e *event) {
 	e.held = true
-	if l.w.s.Failover.Every > 0 && e.progress.Fails == 0 {
-		l.events = append(l.events, e)
-	}
 	if l.gone {
 		return // the next owner reads it from disk
 	}
@@ -95,8 +147,13 @@ func (l *law) pump() {
 	if l.gone {
 		return
 	}
+	l.load()
 	now := l.w.clock()
 	for {
+		if ok, at := l.hostAllows(now); !ok {
+			l.wakeAt(at)
+			return
+		}
 		dec := l.lane.Next(now, slots)
 		if !dec.Send {
 			break
@@ -105,9 +162,9 @@ func (l *law) pump() {
 			sent := dec // a copy: dec itself need not be on the heap
 			l.tell(&sent)
 		}
-		l.w.send(&request{
-			event: l.w.metrics.events[dec.Ref.ID-1], from: l, to: l.d,
-			kind: dec.Kind, tag: dec.Tag, owner: l.owner,
+		l.w.send(request{
+			event: l.w.events[dec.Ref.ID-1], from: l, to: l.d,
+			kind: dec.Kind, tag: dec.Tag, owner: l.owner, hostLoad: l.hostStarted(now),
 		})
 	}
 	l.sleep(now)
@@ -116,10 +173,12 @@ func (l *law) pump() {
 // sleep asks for the lane's next wake-up. An earlier one that is superseded
 // does no harm.
 func (l *law) sleep(now time.Time) {
-	wake := l.lane.Wake(now)
-	if wake.IsZero() {
-		return
+	if wake := l.lane.Wake(now); !wake.IsZero() {
+		l.wakeAt(wake)
 	}
+}
+
+func (l *law) wakeAt(wake time.Time) {
 	at := max(l.w.secondsOf(wake), l.w.now+tick)
 	if l.wake > l.w.now && l.wake <= at {
 		return
@@ -139,6 +198,7 @@ func (l *law) result(r *request) {
 	change := l.lane.Result(now, l.rng.Float64(), r.tag, lane.Outcome{
 		Class: v.Class, RTT: seconds(l.w.now - r.started), Hold: v.Hold, RetryAfter: v.RetryAfter,
 	})
+	l.hostHeard(now, r, v.Class, change)
 	switch {
 	case v.Unchanged:
 		l.lane.Return(ref(e))
@@ -173,27 +233,39 @@ func outcome(r *request, closed bool, now time.Time, u float64) policy.Outcome {
 	return o
 }
 
-// failover is the crash of the lane's owner: a gap without any, then what the
-// checkpoint brings back. What was in flight is pending on disk and sent again;
-// its old answers reach nobody.
+// failover is the crash of the lane's owner, again and again.
 func (l *law) failover() {
+	l.restart(l.w.s.Failover.Gap.seconds())
+	l.w.after(l.w.s.Failover.Every.seconds(), l.failover)
+}
+
+// restart is a gap without an owner, then what the checkpoint brings back. What
+// was in flight is pending on disk and sent again; its old answers reach nobody.
+func (l *law) restart(gap float64) {
 	l.gone = true
 	l.owner++
 	saved := l.lane.Checkpoint()
-	l.w.after(l.w.s.Failover.Gap.seconds(), func() {
+	l.w.after(gap, func() {
 		l.gone = false
 		l.lane = lane.Restore(l.p.Lane(), saved, l.w.clock(), l.rng.Float64(), true)
-		l.events = slices.DeleteFunc(l.events, func(e *event) bool { return e.state != hook.Pending })
-		// The store hands out what is due longest first.
-		slices.SortStableFunc(l.events, func(a, b *event) int { return a.due.Compare(b.due) })
-		for _, e := range l.events {
-			if e.held {
-				l.lane.Arrive(ref(e))
-			}
+		for _, e := range l.due() {
+			l.lane.Arrive(ref(e))
 		}
 		l.pump()
 	})
-	l.w.after(l.w.s.Failover.Every.seconds(), l.failover)
+}
+
+// due are the events in memory that wait to be sent, as the store hands them
+// out: what is due longest first.
+func (l *law) due() []*event {
+	var list []*event
+	for _, e := range l.w.events {
+		if e.of == l && e.state == hook.Pending && e.held {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *event) int { return cmp.Or(a.due.Compare(b.due), a.serial-b.serial) })
+	return list
 }
 
 // Moment is a move of a lane, for those who watch a run.

@@ -104,7 +104,7 @@ func panel(r *Report, shared axes) (*plot.Plot, error) {
 	p.X.Tick.Marker = timeTicks{}
 	setFont(p)
 	p.Legend.Top = true
-	if err := addOutages(p, r.Scenario.Outages, shared); err != nil {
+	if err := addOutages(p, t.Outages, shared); err != nil {
 		return nil, err
 	}
 	capacity := plotter.XYs{{X: 0, Y: t.Capacity}, {X: p.X.Max, Y: t.Capacity}}

@@ -4,7 +4,9 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"time"
 )
 
 // Report is what a strategy did in a scenario, in the form that --json prints.
@@ -28,6 +30,17 @@ func (r *Report) trace() *Trace {
 		return &Trace{Capacity: 1}
 	}
 	return r.Results[0].Trace
+}
+
+// Cut leaves only the beginning of the first run to be shown.
+func (r *Report) Cut(length time.Duration) {
+	if len(r.Results) == 0 || r.Results[0].Trace == nil {
+		return
+	}
+	t := r.Results[0].Trace
+	n := min(int(length.Seconds()), len(t.Arrivals))
+	t.Arrivals, t.Delivered, t.Limit = t.Arrivals[:n], t.Delivered[:n], t.Limit[:n]
+	t.Outages = slices.DeleteFunc(t.Outages, func(o Outage) bool { return o.end() > float64(n) })
 }
 
 // WriteCSV writes the first run of each report, a line per second.

@@ -52,7 +52,12 @@ type Result struct {
 	BrokenHolds  int     `json:"broken_holds"`     // requests sent before a Retry-After had passed
 	InFlight     int     `json:"max_in_flight"`
 	Events       int     `json:"events"`
-	Backlog      int     `json:"backlog"` // at the recovery
+	Backlog      int     `json:"backlog"`     // at the recovery
+	Waiting      int     `json:"max_waiting"` // most events that were not delivered yet
+
+	First   Recovery  `json:"first"`
+	Between int       `json:"crashes_between"`  // by overload, from the restart to the second outage
+	Second  *Recovery `json:"second,omitempty"` // where there is a second outage
 
 	Trace *Trace `json:"-"`
 }
@@ -64,6 +69,7 @@ type Trace struct {
 	Delivered []int
 	Limit     []float64 // requests that might be in flight; 0: nothing, or no limit
 	Capacity  float64   // per second; the rate limit where there is one
+	Outages   []Outage  // that were played
 }
 
 // peakTime is how long after the recovery the peak is looked for, liveTime how
@@ -74,17 +80,16 @@ const (
 )
 
 func (m *metrics) result(seed uint64) Result {
-	s := m.w.s
+	first := m.firstSeen
+	if first == nil {
+		first = m.seen(&m.first)
+	}
 	r := Result{
 		Seed: seed, Crashes: m.crashes, Peak: m.peak(), LiveP99: m.liveP99(),
-		Drain: Measure(math.Inf(1)), DrainSeconds: Measure(math.Inf(1)), Detect: Measure(math.Inf(1)),
-		BrokenHolds: m.brokenHolds, InFlight: m.mostInFlight, Events: len(m.events), Backlog: m.backlog,
+		Drain: first.Drain, DrainSeconds: first.DrainSeconds, Detect: Measure(math.Inf(1)),
+		BrokenHolds: m.brokenHolds, InFlight: m.mostInFlight, Events: m.events, Backlog: first.Backlog,
+		Waiting: m.mostPending, First: *first, Between: m.between, Second: m.secondSeen(),
 		Trace: m.trace(),
-	}
-	optimum := float64(m.backlog) / (float64(s.Endpoints) * s.spare())
-	if m.drainedAt >= 0 && optimum > 0 {
-		r.DrainSeconds = Measure(m.drainedAt - m.w.recovery)
-		r.Drain = r.DrainSeconds / Measure(optimum)
 	}
 	if m.firstOK >= 0 {
 		r.Detect = Measure(m.firstOK - m.w.recovery)
@@ -99,27 +104,42 @@ func (m *metrics) result(seed uint64) Result {
 func (m *metrics) peak() float64 {
 	from := int(m.w.recovery)
 	most := 0
-	for _, p := range m.w.places {
-		for i := from; i < min(from+peakTime, len(p.dest.arrivals)); i++ {
-			most = max(most, p.dest.arrivals[i])
+	for _, d := range m.w.dests {
+		for i := from; i < min(from+peakTime, len(d.arrivals)); i++ {
+			most = max(most, d.arrivals[i])
 		}
 	}
 	return float64(most) / m.w.s.Capacity
 }
 
+// live reports whether an event that was accepted then is live traffic after the
+// recovery.
+func (m *metrics) live(created float64) bool {
+	return m.first.isRecovered && created > m.w.recovery && created <= m.w.recovery+liveTime
+}
+
+// usual is the delay of an event that nothing delays.
+func (m *metrics) usual() float64 { return m.w.s.Latency.seconds() + m.w.s.Network.seconds() }
+
 // liveP99 is the 99th percentile of the extra delay of live events.
 func (m *metrics) liveP99() Measure {
-	var delays []float64
-	usual := m.w.s.Latency.seconds() + m.w.s.Network.seconds()
-	for _, e := range m.events[m.before:] {
-		switch {
-		case e.created > m.w.recovery+liveTime:
-			return Quantile(delays, 0.99)
-		case e.poison:
-		case e.state == hook.Delivered:
-			delays = append(delays, e.doneAt-e.created-usual)
-		case e.created < m.w.now-60: // not even now
-			delays = append(delays, m.w.now-e.created)
+	delays := slices.Clone(m.delays)
+	waits := func(created float64, poison bool) {
+		if !poison && m.live(created) && created < m.w.now-60 { // not even now
+			delays = append(delays, m.w.now-created)
+		}
+	}
+	for _, created := range m.lost {
+		waits(created, false)
+	}
+	for _, e := range m.w.events {
+		if e.state == hook.Pending {
+			waits(e.created, e.poison)
+		}
+	}
+	for _, p := range m.w.places {
+		if disk := p.send.stored(); disk != nil {
+			disk.each(waits)
 		}
 	}
 	return Quantile(delays, 0.99)
@@ -134,12 +154,15 @@ func (m *metrics) trace() *Trace {
 	length := int(m.w.now) + 1
 	t := &Trace{
 		Arrivals: make([]int, length), Delivered: make([]int, length), Limit: make([]float64, length),
-		Capacity: capacity * float64(s.Endpoints),
+		Capacity: capacity * s.hosts(), Outages: slices.Clone(s.Outages),
 	}
 	copy(t.Delivered, m.delivered)
 	copy(t.Limit, m.limits)
-	for _, p := range m.w.places {
-		for second, n := range p.dest.arrivals[:min(len(p.dest.arrivals), length)] {
+	if m.span == &m.second {
+		t.Outages = append(t.Outages, Outage{At: Duration(seconds(m.second.at)), For: Duration(seconds(s.againFor()))})
+	}
+	for _, d := range m.w.dests {
+		for second, n := range d.arrivals[:min(len(d.arrivals), length)] {
 			t.Arrivals[second] += n
 		}
 	}

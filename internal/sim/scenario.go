@@ -18,6 +18,9 @@ type Scenario struct {
 	Load      float64  `json:"load"`          // live events as a share of the capacity
 	Endpoints int      `json:"endpoints"`     // so many alike, each with a lane of its own
 	New       bool     `json:"new,omitempty"` // nobody has ever sent to it: the lane has no history
+	// Shared makes the endpoints paths of one host: capacity, load and batch are
+	// those of all together.
+	Shared bool `json:"shared,omitempty"`
 
 	Outages []Outage `json:"outages,omitempty"`
 	// Batch is an extra load of so many seconds' worth of capacity, at once:
@@ -32,6 +35,12 @@ type Scenario struct {
 	Flaky     float64   `json:"flaky,omitzero"`          // share of requests that get 503 while up
 	RateLimit RateLimit `json:"rate_limit,omitzero"`
 	Failover  Failover  `json:"failover,omitzero"`
+
+	Cliff   Cliff    `json:"cliff,omitzero"`
+	Stray   Stray    `json:"stray,omitzero"`
+	Singles []Single `json:"single_429s,omitempty"`
+	Flap    Flap     `json:"flap,omitzero"`
+	Again   Again    `json:"again,omitzero"`
 
 	Timeout Duration `json:"timeout"` // of a request; 0: the policy's
 	// Horizon is how long after the last recovery to look; 0: long enough for
@@ -160,3 +169,14 @@ func (s *Scenario) end() float64 {
 	optimum := (s.Load*s.Capacity*s.down() + s.Batch*s.Capacity) / s.spare()
 	return s.recovery() + 3*optimum + slack
 }
+
+// hosts is how many of the endpoints have a capacity of their own.
+func (s *Scenario) hosts() float64 {
+	if s.Shared {
+		return 1
+	}
+	return float64(s.Endpoints)
+}
+
+// share is what a lane has of a host's load.
+func (s *Scenario) share() float64 { return s.hosts() / float64(s.Endpoints) }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -28,6 +26,9 @@ func ReadScenario(data []byte) (Scenario, error) {
 	r := reader{}
 	if node := r.document(data); node != nil {
 		r.object(node, "", s.fields())
+	}
+	if s.Cliff.Mode == CliffCrash && s.Cliff.For == 0 {
+		s.Cliff.For = defaultCliffFor
 	}
 	if err := r.err(); err != nil {
 		return Scenario{}, err
@@ -53,6 +54,14 @@ func (s *Scenario) fields() map[string]any {
 		},
 		"failover": map[string]any{"every": &s.Failover.Every, "gap": &s.Failover.Gap},
 		"timeout":  &s.Timeout, "horizon": &s.Horizon,
+		"shared":      &s.Shared,
+		"cliff":       map[string]any{"mode": &s.Cliff.Mode, "for": &s.Cliff.For},
+		"stray":       map[string]any{"share": &s.Stray.Share, "retry_after": &s.Stray.RetryAfter},
+		"single_429s": &s.Singles,
+		"flap":        map[string]any{"every": &s.Flap.Every, "for": &s.Flap.For},
+		"again": map[string]any{
+			"after": &s.Again.After, "gap": &s.Again.Gap, "for": &s.Again.For, "capacity": &s.Again.Capacity,
+		},
 	}
 }
 
@@ -128,7 +137,13 @@ func (r *reader) value(node *yaml.Node, path string, target any) {
 	case map[string]any:
 		r.object(node, path, t)
 	case *[]Outage:
-		r.outages(node, path, t)
+		items(r, node, path, "{at, for}", t, func(o *Outage) map[string]any {
+			return map[string]any{"at": &o.At, "for": &o.For, "black_hole": &o.BlackHole}
+		})
+	case *[]Single:
+		items(r, node, path, "{at, retry_after}", t, func(o *Single) map[string]any {
+			return map[string]any{"at": &o.At, "retry_after": &o.RetryAfter}
+		})
 	case *Duration:
 		d, err := policy.ParseDuration(node.Value)
 		if node.Kind != yaml.ScalarNode || err != nil {
@@ -156,113 +171,14 @@ func (r *reader) scalar(node *yaml.Node, path string, target any, want string) {
 	}
 }
 
-func (r *reader) outages(node *yaml.Node, path string, list *[]Outage) {
+// items reads a list of objects.
+func items[T any](r *reader, node *yaml.Node, path, form string, list *[]T, fields func(*T) map[string]any) {
 	if node.Kind != yaml.SequenceNode {
-		r.add(path, "must be a list of {at, for} (line %d)", node.Line)
+		r.add(path, "must be a list of %s (line %d)", form, node.Line)
 		return
 	}
-	*list = make([]Outage, len(node.Content))
+	*list = make([]T, len(node.Content))
 	for i, item := range node.Content {
-		o := &(*list)[i]
-		r.object(item, fmt.Sprintf("%s[%d]", path, i), map[string]any{"at": &o.At, "for": &o.For, "black_hole": &o.BlackHole})
-	}
-}
-
-// Bounds of a run, so that no scenario keeps a machine busy for ever.
-const (
-	maxEvents  = 50e6
-	maxOutages = 100
-	maxTime    = 30 * 24 * time.Hour
-)
-
-// Check names every field that is out of bounds. The error is a *hook.Invalid.
-func (s *Scenario) Check() error {
-	r := reader{}
-	r.number("capacity", s.Capacity, 0.1, 100_000)
-	r.duration("latency", s.Latency, 100*time.Microsecond, 2*time.Minute)
-	r.number("latency_cv", s.LatencyCV, 0, 5)
-	r.duration("network", s.Network, 0, 10*time.Second)
-	r.number("load", s.Load, 0.001, 0.99)
-	r.number("endpoints", float64(s.Endpoints), 1, 1000)
-	r.number("batch", s.Batch, 0, 10_000)
-	r.duration("batch_at", s.BatchAt, 0, maxTime)
-	r.number("capacity_after", s.After, 0, 2)
-	r.number("poison", s.Poison, 0, 0.99)
-	r.number("flaky", s.Flaky, 0, 0.99)
-	r.duration("crash.queue", s.Crash.Queue, 0, time.Hour)
-	r.number("crash.overload", s.Crash.Overload, 0, 1000)
-	r.duration("crash.for", s.Crash.For, 0, maxTime)
-	r.number("warmup.from", s.Warmup.From, 0, 1)
-	r.duration("warmup.over", s.Warmup.Over, 0, time.Hour)
-	r.number("rate_limit.per_second", s.RateLimit.PerSecond, 0, 100_000)
-	r.number("rate_limit.burst", s.RateLimit.Burst, 0, 1e6)
-	r.duration("rate_limit.retry_after", s.RateLimit.RetryAfter, 0, time.Hour)
-	r.duration("failover.every", s.Failover.Every, 0, maxTime)
-	r.duration("failover.gap", s.Failover.Gap, 0, time.Hour)
-	r.duration("timeout", s.Timeout, 0, 2*time.Minute)
-	r.duration("horizon", s.Horizon, 0, maxTime)
-	s.checkOutages(&r)
-	if len(r.wrong) == 0 {
-		s.checkWhole(&r)
-	}
-	return r.err()
-}
-
-// number refuses what is outside [low, high], NaN included.
-func (r *reader) number(path string, v, low, high float64) {
-	if !(v >= low && v <= high) {
-		r.add(path, "must be between %v and %v", low, high)
-	}
-}
-
-func (r *reader) duration(path string, v Duration, low, high time.Duration) {
-	if time.Duration(v) < low || time.Duration(v) > high {
-		r.add(path, "must be between %s and %s", policy.FormatDuration(low), policy.FormatDuration(high))
-	}
-}
-
-func (s *Scenario) checkOutages(r *reader) {
-	if len(s.Outages) > maxOutages {
-		r.add("outages", "must be at most %d", maxOutages)
-		return
-	}
-	var last Duration
-	for i, o := range s.Outages {
-		path := fmt.Sprintf("outages[%d]", i)
-		r.duration(path+".at", o.At, 0, maxTime)
-		r.duration(path+".for", o.For, time.Second, maxTime)
-		if o.At < last {
-			r.add(path+".at", "must not be before the end of the outage before it")
-		}
-		last = min(o.At, Duration(maxTime)) + min(o.For, Duration(maxTime))
-	}
-}
-
-// checkWhole finds what only the whole scenario can break.
-func (s *Scenario) checkWhole(r *reader) {
-	limit := &s.RateLimit
-	if s.spare() < 0.005*s.Capacity {
-		r.add("load", "leaves nothing to drain a backlog with: it must stay below capacity_after and rate_limit.per_second")
-		return
-	}
-	if limit.PerSecond > 0 && (limit.Burst < 1 || limit.RetryAfter%Duration(time.Second) != 0) {
-		r.add("rate_limit", "needs a burst of at least 1 and a retry_after of whole seconds")
-	}
-	if s.Failover.Every > 0 && s.Failover.Gap >= s.Failover.Every {
-		r.add("failover.gap", "must be shorter than failover.every")
-	}
-	if s.Warmup.Over > 0 && s.Warmup.From == 0 {
-		r.add("warmup.from", "must be above 0")
-	}
-	if s.end() > maxTime.Seconds() {
-		r.add("outages", "make a run of more than 30 days")
-	}
-	if events := float64(s.Endpoints) * s.Capacity * (s.Load*s.end() + s.Batch); events > maxEvents {
-		r.add("capacity", "makes a run of %.0f million events; at most %.0f million", math.Ceil(events/1e6), maxEvents/1e6)
-	}
-	if s.Goals != "" {
-		if _, err := ParseGoals(s.Goals); err != nil {
-			r.add("goals", "%v", err)
-		}
+		r.object(item, fmt.Sprintf("%s[%d]", path, i), fields(&(*list)[i]))
 	}
 }

@@ -29,6 +29,13 @@ warmup: {from: 0.5, over: 1m}
 rate_limit: {per_second: 150, burst: 10, retry_after: 2s}
 failover: {every: 5m, gap: 10s}
 poison: 0.01
+shared: true
+cliff: {mode: crash}
+stray: {share: 0.01, retry_after: 1s}
+single_429s:
+  - {at: 30s, retry_after: 5s}
+flap: {every: 1m, for: 10s}
+again: {after: 1h, gap: 5s, for: 2m, capacity: 0.5}
 goals: recrashes==0,live_p99<=1m
 `))
 	if err != nil {
@@ -43,6 +50,12 @@ goals: recrashes==0,live_p99<=1m
 	want.Warmup = sim.Warmup{From: 0.5, Over: 60 * second}
 	want.RateLimit = sim.RateLimit{PerSecond: 150, Burst: 10, RetryAfter: 2 * second}
 	want.Failover = sim.Failover{Every: 300 * second, Gap: 10 * second}
+	want.Shared = true
+	want.Cliff = sim.Cliff{Mode: sim.CliffCrash, For: 10 * second}
+	want.Stray = sim.Stray{Share: 0.01, RetryAfter: second}
+	want.Singles = []sim.Single{{At: 30 * second, RetryAfter: 5 * second}}
+	want.Flap = sim.Flap{Every: 60 * second, For: 10 * second}
+	want.Again = sim.Again{After: 3600 * second, Gap: 5 * second, For: 120 * second, Capacity: 0.5}
 	want.Goals = "recrashes==0,live_p99<=1m"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("scenario (-want +got):\n%s", diff)
@@ -68,7 +81,7 @@ func TestBadScenario(t *testing.T) {
 		"not an object":     {"- 1", "scenario must be an object (line 1)"},
 		"two documents":     {"load: 0.5\n---\nload: 0.4", "scenario must be one document"},
 		"too long":          {"name: " + strings.Repeat("x", 70_000), "scenario must be at most 64 KiB"},
-		"unknown field":     {"capcity: 5", "capcity unknown field (line 1); known: batch,"},
+		"unknown field":     {"capcity: 5", "capcity unknown field (line 1); known: again, batch,"},
 		"unknown inner":     {"crash: {que: 1s}", "crash.que unknown field (line 1); known: for, overload, queue"},
 		"unknown in outage": {"outages: [{at: 1m, for: 1m, hole: true}]", "outages[0].hole unknown field"},
 		"twice":             {"load: 0.5\nload: 0.6", "load given twice (line 2)"},
@@ -96,6 +109,20 @@ func TestBadScenario(t *testing.T) {
 		"cold for ever":     {"warmup: {over: 1m}", "warmup.from must be above 0"},
 		"too many events":   {"capacity: 100000\noutages: [{at: 1m, for: 24h}]", "capacity makes a run of"},
 		"too long a run":    {"load: 0.98\noutages: [{at: 1m, for: 20d}]", "outages make a run of more than 30 days"},
+		"no such cliff":     {"cliff: {mode: steep}", "cliff.mode must be crash or refuse"},
+		"small cliff":       {"cliff: {mode: crash}\ncapacity: 0.5", "capacity must be at least 1 with a cliff"},
+		"two capacities":    {"cliff: {mode: refuse}\ncapacity_after: 0.7", "capacity_after does not go with a cliff"},
+		"stray at once":     {"stray: {share: 0.1}", "stray.retry_after must be whole seconds between 1s and 1h"},
+		"all stray":         {"stray: {share: 1, retry_after: 1s}", "stray.share must be between 0 and 0.99"},
+		"single at once":    {"single_429s: [{at: 1m, retry_after: 1500ms}]", "single_429s[0].retry_after must be whole seconds"},
+		"single list":       {"single_429s: 1m", "single_429s must be a list of {at, retry_after}"},
+		"half a flap":       {"flap: {every: 1m}", "flap needs both every and for"},
+		"never again":       {"again: {for: 1m}", "again.after must be above 0"},
+		"again what":        {"outages: []\nagain: {after: 1h}", "again needs an outage"},
+		"again too late":    {"again: {after: 1m, gap: 2m}", "again.gap must be shorter than again.after"},
+		"again smaller":     {"again: {after: 1h, capacity: 0.5}", "again.capacity needs a cliff"},
+		"again too small":   {"cliff: {mode: crash}\nagain: {after: 1h, capacity: 0.4}", "again.capacity leaves nothing"},
+		"again for ever":    {"again: {after: 29d}\nload: 0.9\noutages: [{at: 1m, for: 1d}]", "outages make a run of more than 30 days"},
 		"bad goals":         {"goals: fast", `goals "fast" must be a comparison`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +164,9 @@ func TestBuiltInScenarios(t *testing.T) {
 	}
 	if n := len(sim.Matrix()); n != 12 {
 		t.Errorf("the matrix has %d rows, want 12", n)
+	}
+	if n := len(sim.Cliffs()); n != 3*3*3*3+11 {
+		t.Errorf("%d scenarios with cliffs and their like, want 92", n)
 	}
 }
 

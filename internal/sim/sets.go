@@ -24,6 +24,7 @@ func Sets() []Set {
 		{"throttle", "an endpoint that answers 429 above its rate, and 200 s of work at once", throttles()},
 		{"failover", "the matrix while the lane changes its owner every 2 min, 15 s without one", failovers()},
 		{"fleet", "several endpoints, several outages", fleets()},
+		{"cliff", "endpoints whose latency tells nothing: cliffs, stray 429s, flapping ones, shared hosts", Cliffs()},
 	}
 }
 

@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // Summary is what the runs of one scenario and strategy showed together.
 type Summary struct {
 	Runs        int     `json:"runs"`
@@ -18,6 +20,27 @@ type Summary struct {
 	Throttled   Measure `json:"throttled_median"`
 	BrokenHolds int     `json:"broken_holds"` // of all runs
 	InFlight    int     `json:"max_in_flight"`
+
+	RecrashesMax    Measure `json:"recrashes_max"`
+	DrainSeconds    Measure `json:"drain_median_seconds"`
+	DrainSecondsMax Measure `json:"drain_max_seconds"`
+	Waiting         int     `json:"max_waiting"` // worst run
+	Undrained       int     `json:"undrained"`   // outages of all runs
+
+	First   RecoverySummary `json:"first"`
+	Between Measure         `json:"crashes_between_max"`
+	Second  RecoverySummary `json:"second"` // nothing is known without a second outage
+}
+
+// RecoverySummary is what the runs showed of the first outage, or of the second.
+type RecoverySummary struct {
+	Crashes    Measure `json:"crashes_median"`
+	CrashesMax Measure `json:"crashes_max"`
+	Drain      Measure `json:"drain_median"`
+	DrainMax   Measure `json:"drain_max"`
+	Waste      Measure `json:"waste_median"`
+	WasteMax   Measure `json:"waste_max"`
+	FoundMax   Measure `json:"found_max_seconds"`
 }
 
 // Summarise puts results together.
@@ -43,10 +66,37 @@ func Summarise(results []Result) Summary {
 	s.LiveP99, _ = spread(results, func(r *Result) float64 { return float64(r.LiveP99) })
 	s.Detect, s.DetectMax = spread(results, func(r *Result) float64 { return float64(r.Detect) })
 	s.Throttled, _ = spread(results, func(r *Result) float64 { return r.Throttled })
+	_, s.RecrashesMax = spread(results, func(r *Result) float64 { return float64(r.Crashes) })
+	s.DrainSeconds, s.DrainSecondsMax = spread(results, func(r *Result) float64 { return float64(r.DrainSeconds) })
+	_, s.Between = spread(results, func(r *Result) float64 { return float64(r.Between) })
+	var first, second []*Recovery
+	for i := range results {
+		r := &results[i]
+		s.Waiting = max(s.Waiting, r.Waiting)
+		first = append(first, &r.First)
+		if r.Second != nil {
+			second = append(second, r.Second)
+		}
+	}
+	s.First, s.Second = summariseRecoveries(first), summariseRecoveries(second)
+	for _, r := range slices.Concat(first, second) {
+		if !r.DrainSeconds.Known() {
+			s.Undrained++
+		}
+	}
 	return s
 }
 
-func spread(results []Result, of func(*Result) float64) (median, most Measure) {
+func summariseRecoveries(list []*Recovery) RecoverySummary {
+	var u RecoverySummary
+	u.Crashes, u.CrashesMax = spread(list, func(r **Recovery) float64 { return float64((*r).Crashes) })
+	u.Drain, u.DrainMax = spread(list, func(r **Recovery) float64 { return float64((*r).Drain) })
+	u.Waste, u.WasteMax = spread(list, func(r **Recovery) float64 { return float64((*r).Waste) })
+	_, u.FoundMax = spread(list, func(r **Recovery) float64 { return float64((*r).Found) })
+	return u
+}
+
+func spread[T any](results []T, of func(*T) float64) (median, most Measure) {
 	values := make([]float64, len(results))
 	for i := range results {
 		values[i] = of(&results[i])

@@ -18,14 +18,17 @@ import (
 // epoch is the zero of simulated time.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// event is one event on its way to one endpoint.
+// event is one event on its way to one endpoint. What has ended is used again
+// for another: a long run has more events than fit in memory.
 type event struct {
-	id       hook.ID // its place among the run's events, from 1
+	id       hook.ID // its place among the events in memory, from 1
+	serial   int     // grows with every event
+	of       sender
 	created  float64
-	doneAt   float64
 	state    hook.DeliveryState
 	poison   bool
 	held     bool // due: waiting to be sent or in flight
+	flights  int  // requests that carry it and have not ended
 	progress hook.Progress
 	due      time.Time
 }
@@ -43,15 +46,23 @@ type request struct {
 	place      int // among the requests that the endpoint serves
 	epoch      int // of the endpoint when it began to serve
 
-	kind  hook.AttemptKind
-	tag   lane.Tag
-	owner int // of the lane when it started
+	kind     hook.AttemptKind
+	tag      lane.Tag
+	owner    int     // of the lane when it started
+	hostLoad float64 // on a shared host, itself included
 }
 
 // sender decides when to send what to one endpoint.
 type sender interface {
-	arrive(e *event)
+	// accept takes an event that was just published.
+	accept(poison bool)
 	result(r *request)
+	// restart gives it a new owner after a gap without any.
+	restart(gap float64)
+	// asked is until when the endpoint wants to be left alone.
+	asked() *float64
+	// stored are the events that wait on disk; nil: none.
+	stored() *shelf
 	// limit is how many requests it would have in flight now; 0: it knows no
 	// limit, or sends nothing.
 	limit() float64
@@ -60,8 +71,11 @@ type sender interface {
 // world is one run.
 type world struct {
 	s        *Scenario
+	seed     uint64
 	rng      *rand.Rand
 	now      float64
+	readAt   float64 // when clock was last asked for
+	read     time.Time
 	agenda   agenda
 	stopAt   float64
 	recovery float64
@@ -69,8 +83,17 @@ type world struct {
 	timeout  float64
 	metrics  *metrics
 	places   []place
-	block    []event // room for the next events
+	dests    []*destination
+	prompt   bool // every request is answered in time: none expires
+	spare    []*request
+	events   []*event // in memory, by id
+	unused   []*event // of them, those that have ended
+	block    []event  // room for the next events
+	serial   int
 	observe  func(Moment)
+
+	host  *lane.Host // of endpoints that share one
+	seats map[*lane.Seat]*law
 }
 
 // place is one endpoint and whoever sends to it.
@@ -90,8 +113,14 @@ func (w *world) travel(r *request, then step) {
 	w.agenda.soon.push(w.agenda.stamp(task{at: w.now + w.half, step: then, r: r}))
 }
 
-// clock is the simulated time as the law sees it.
-func (w *world) clock() time.Time { return epoch.Add(seconds(w.now)) }
+// clock is the simulated time as the law sees it. It is asked for several times
+// a moment.
+func (w *world) clock() time.Time {
+	if w.now != w.readAt {
+		w.readAt, w.read = w.now, epoch.Add(seconds(w.now))
+	}
+	return w.read
+}
 
 func (w *world) secondsOf(t time.Time) float64 { return t.Sub(epoch).Seconds() }
 
@@ -100,15 +129,19 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // newWorld prepares a run of a strategy.
 func newWorld(s *Scenario, st *Strategy, seed uint64) *world {
 	w := &world{
-		s: s, rng: rand.New(rand.NewPCG(seed, 77)), stopAt: s.end(), recovery: s.recovery(),
-		half: s.Network.seconds() / 2, timeout: s.Timeout.seconds(),
+		s: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 77)), stopAt: s.end(), recovery: s.recovery(),
+		half: s.Network.seconds() / 2, timeout: s.Timeout.seconds(), readAt: -1,
 	}
 	if w.timeout == 0 {
 		w.timeout = st.Policy.Timeout.Total.Seconds()
 	}
+	w.prompt = s.prompt(w.timeout)
 	w.metrics = newMetrics(w)
 	for i := range s.Endpoints {
-		d := newDestination(w, rand.New(rand.NewPCG(seed, 1000+uint64(i))))
+		if i == 0 || !s.Shared {
+			w.dests = append(w.dests, newDestination(w, rand.New(rand.NewPCG(seed, 1000+uint64(i)))))
+		}
+		d := w.dests[len(w.dests)-1]
 		w.places = append(w.places, place{dest: d, send: st.sender(w, d, rand.New(rand.NewPCG(seed, 2000+uint64(i))))})
 	}
 	return w
@@ -124,7 +157,7 @@ const patience = 1 << 14
 // run plays the scenario to its end, or until ctx is done.
 func (w *world) run(ctx context.Context) error {
 	w.script()
-	most := maxCrashes * w.s.Endpoints
+	most := maxCrashes * len(w.dests)
 	for n := 1; ; n++ {
 		t, ok := w.agenda.next()
 		if !ok || t.at > w.stopAt || w.metrics.crashes >= most {
@@ -145,7 +178,9 @@ func (w *world) perform(t task) {
 	case reach:
 		t.r.to.arrive(t.r)
 	case served:
-		t.r.to.served(t.r)
+		if t.r != nil {
+			t.r.to.served(t.r)
+		}
 	case answered:
 		if !t.r.ended { // else it comes too late
 			w.end(t.r)
@@ -160,17 +195,31 @@ func (w *world) perform(t task) {
 func (w *world) script() {
 	for _, p := range w.places {
 		w.traffic(p)
-		for _, o := range w.s.Outages {
-			w.at(o.At.seconds(), func() { p.dest.startOutage(o) })
-			w.at(o.end(), p.dest.endOutage)
-		}
 		if w.s.Batch > 0 {
 			w.at(w.s.batchAt(), func() {
-				for range int(w.s.Batch * w.s.Capacity) {
-					p.send.arrive(w.newEvent())
+				for range int(w.s.Batch * w.s.Capacity * w.s.share()) {
+					w.publish(p)
 				}
 			})
 		}
+		for _, o := range w.s.Singles {
+			w.at(o.At.seconds(), func() {
+				p.dest.single = o.RetryAfter.seconds()
+				w.publish(p)
+			})
+		}
+	}
+	for i, d := range w.dests {
+		for _, o := range w.s.Outages {
+			w.at(o.At.seconds(), func() { d.startOutage(o) })
+			w.at(o.end(), d.endOutage)
+		}
+		if w.s.Flap.Every > 0 {
+			d.flap(rand.New(rand.NewPCG(w.seed, 3000+uint64(i))))
+		}
+	}
+	if len(w.s.Outages) > 0 {
+		w.at(w.s.Outages[0].At.seconds(), w.metrics.begin)
 	}
 	w.at(w.recovery, w.metrics.recovered)
 	w.everySecond()
@@ -178,10 +227,10 @@ func (w *world) script() {
 
 // traffic makes live events come as a Poisson stream.
 func (w *world) traffic(p place) {
-	perSecond := w.s.Load * w.s.Capacity
+	perSecond := w.s.Load * w.s.Capacity * w.s.share()
 	var next func()
 	next = func() {
-		p.send.arrive(w.newEvent())
+		w.publish(p)
 		w.after(w.rng.ExpFloat64()/perSecond, next)
 	}
 	w.after(w.rng.ExpFloat64()/perSecond, next)
@@ -201,39 +250,90 @@ func (w *world) everySecond() {
 	next()
 }
 
+// publish hands a new event to whoever sends to a place.
+func (w *world) publish(p place) {
+	poison := w.s.Poison > 0 && w.rng.Float64() < w.s.Poison
+	w.metrics.accepted(poison)
+	p.send.accept(poison)
+}
+
 // eventBlock is how many events are made room for at once.
 const eventBlock = 512
 
-func (w *world) newEvent() *event {
-	if len(w.block) == cap(w.block) {
-		w.block = make([]event, 0, eventBlock)
+// newEvent is an event in memory.
+func (w *world) newEvent(of sender, created float64, poison bool) *event {
+	e := w.room()
+	w.serial++
+	due := epoch.Add(seconds(created))
+	*e = event{
+		id: e.id, serial: w.serial, of: of, created: created, due: due, poison: poison,
+		progress: hook.Progress{Run: 1, RunDueAt: due},
 	}
-	now := w.clock()
-	w.block = append(w.block, event{
-		id: hook.ID(len(w.metrics.events) + 1), created: w.now, due: now,
-		poison:   w.s.Poison > 0 && w.rng.Float64() < w.s.Poison,
-		progress: hook.Progress{Run: 1, RunDueAt: now},
-	})
-	e := &w.block[len(w.block)-1]
-	w.metrics.accepted(e)
 	return e
 }
 
+// room is one that has ended, else a new one.
+func (w *world) room() *event {
+	if last := len(w.unused) - 1; last >= 0 {
+		e := w.unused[last]
+		w.unused = w.unused[:last]
+		return e
+	}
+	if len(w.block) == cap(w.block) {
+		w.block = make([]event, 0, eventBlock)
+	}
+	w.block = append(w.block, event{id: hook.ID(len(w.events) + 1)})
+	e := &w.block[len(w.block)-1]
+	w.events = append(w.events, e)
+	return e
+}
+
+// retire gives the room of an event back when it has ended and no request
+// carries it any more.
+func (w *world) retire(e *event) {
+	if e.state != hook.Pending && e.flights == 0 {
+		w.unused = append(w.unused, e)
+	}
+}
+
 // send starts a request; its sender hears of its end.
-func (w *world) send(r *request) {
+func (w *world) send(as request) {
+	r := w.newRequest(as)
 	r.started = w.now
-	if w.now+tick < r.to.quietUntil {
+	if w.now+tick < *r.from.asked() {
 		w.metrics.brokenHolds++
 	}
+	r.event.flights++
 	w.metrics.started()
 	w.travel(r, reach)
-	w.agenda.expires.push(w.agenda.stamp(task{at: w.now + w.timeout, step: expire, r: r}))
+	if !w.prompt {
+		w.agenda.expires.push(w.agenda.stamp(task{at: w.now + w.timeout, step: expire, r: r}))
+	}
+}
+
+// newRequest uses the room of one that has ended, where nothing can still lead to
+// it.
+func (w *world) newRequest(as request) *request {
+	var r *request
+	if last := len(w.spare) - 1; last >= 0 {
+		r = w.spare[last]
+		w.spare = w.spare[:last]
+	} else {
+		r = new(request)
+	}
+	*r = as
+	return r
 }
 
 func (w *world) end(r *request) {
 	r.ended = true
+	r.event.flights--
 	w.metrics.ended(r)
 	r.from.result(r)
+	w.retire(r.event)
+	if w.prompt {
+		w.spare = append(w.spare, r)
+	}
 	w.metrics.checkDrained()
 }
 
@@ -241,6 +341,7 @@ func (w *world) end(r *request) {
 // sent before then is a broken promise.
 func (w *world) heard(r *request) {
 	if r.retryAfter > 0 && !r.timedOut {
-		r.to.quietUntil = max(r.to.quietUntil, w.now+r.retryAfter)
+		asked := r.from.asked()
+		*asked = max(*asked, w.now+r.retryAfter)
 	}
 }

@@ -4,86 +4,81 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+	"time"
 )
+
+// Tally is what came to a sink, or to one of its paths.
+type Tally struct {
+	Requests     int64 `json:"requests"`
+	MaxPerSecond int64 `json:"max_per_second"` // most requests within any one second
+	OK           int64 `json:"ok"`
+	Failed       int64 `json:"failed"` // answered otherwise, or reset
+	WhileDown    int64 `json:"while_down"`
+	Refused      int64 `json:"refused"`
+	Throttled    int64 `json:"throttled"`
+	BrokenHolds  int64 `json:"broken_holds"` // came before a Retry-After had passed
+	Duplicates   int64 `json:"duplicates"`
+	InFlight     int64 `json:"in_flight"`
+	MaxInFlight  int64 `json:"max_in_flight"`
+}
+
+func (t *Tally) answered() int64 { return t.OK + t.Failed }
 
 // Counts is what a sink has seen so far.
 type Counts struct {
-	Requests      int64 `json:"requests"`
-	OK            int64 `json:"ok"`
-	Failed        int64 `json:"failed"` // answered otherwise, or reset
-	Duplicates    int64 `json:"duplicates"`
+	Tally
+
 	BadSignatures int64 `json:"bad_signatures"`
 	Unsigned      int64 `json:"unsigned"`
-	Throttled     int64 `json:"throttled"`
-	BrokenHolds   int64 `json:"broken_holds"` // came before a Retry-After had passed
 	Crashes       int64 `json:"crashes"`
-	InFlight      int64 `json:"in_flight"`
-	MaxInFlight   int64 `json:"max_in_flight"`
 }
 
-func (c Counts) answered() int64 { return c.OK + c.Failed }
+// meter is a live Tally.
+type meter struct {
+	Tally
 
-// counters are the live Counts.
-type counters struct {
-	requests, ok, failed, duplicates, badSignatures, unsigned, throttled, brokenHolds, crashes atomic.Int64
-
-	inFlight gauge
+	arrivals window
 }
 
-func (c *counters) snapshot() Counts {
-	return Counts{
-		Requests: c.requests.Load(), OK: c.ok.Load(), Failed: c.failed.Load(), Duplicates: c.duplicates.Load(),
-		BadSignatures: c.badSignatures.Load(), Unsigned: c.unsigned.Load(), Throttled: c.throttled.Load(),
-		BrokenHolds: c.brokenHolds.Load(), Crashes: c.crashes.Load(), InFlight: c.inFlight.now.Load(), MaxInFlight: c.inFlight.peak.Load(),
+func (m *meter) arrive(now time.Time) {
+	m.Requests++
+	m.MaxPerSecond = max(m.MaxPerSecond, int64(m.arrivals.add(now)))
+	m.InFlight++
+	m.MaxInFlight = max(m.MaxInFlight, m.InFlight)
+}
+
+func (m *meter) leave(a answer, duplicate bool) {
+	m.InFlight--
+	if a.status/100 == 2 {
+		m.OK++
+	} else {
+		m.Failed++
+	}
+	if duplicate {
+		m.Duplicates++
+	}
+	switch a.cause {
+	case causeDown:
+		m.WhileDown++
+	case causeRefused:
+		m.Refused++
+	case causeThrottled:
+		m.Throttled++
+	case causeServed, causeFailing:
 	}
 }
 
-func (c *counters) reset() {
-	for _, n := range []*atomic.Int64{
-		&c.requests, &c.ok, &c.failed, &c.duplicates, &c.badSignatures, &c.unsigned, &c.throttled, &c.brokenHolds, &c.crashes,
-	} {
-		n.Store(0)
-	}
-	c.inFlight.peak.Store(c.inFlight.now.Load())
+// reset starts the counts again. Who is in flight stays.
+func (m *meter) reset() {
+	m.Tally = Tally{InFlight: m.InFlight, MaxInFlight: m.InFlight}
+	m.arrivals = window{}
 }
 
-// gauge is a number that goes up and down, and its peak.
-type gauge struct{ now, peak atomic.Int64 }
+// pathMeter is what one path has seen, and the silence it has asked for.
+type pathMeter struct {
+	meter
 
-func (g *gauge) enter() int64 {
-	n := g.now.Add(1)
-	for {
-		peak := g.peak.Load()
-		if n <= peak || g.peak.CompareAndSwap(peak, n) {
-			return n
-		}
-	}
-}
-
-func (g *gauge) leave() { g.now.Add(-1) }
-
-// PathCount is what one path has seen.
-type PathCount struct {
-	Requests    int64 `json:"requests"`
-	OK          int64 `json:"ok"`
-	Failed      int64 `json:"failed"`
-	Duplicates  int64 `json:"duplicates"`
-	InFlight    int64 `json:"in_flight"`
-	MaxInFlight int64 `json:"max_in_flight"`
-}
-
-type pathCount struct {
-	requests, ok, failed, duplicates atomic.Int64
-
-	inFlight gauge
-	hold     hold
-}
-
-func (p *pathCount) snapshot() PathCount {
-	return PathCount{
-		Requests: p.requests.Load(), OK: p.ok.Load(), Failed: p.failed.Load(), Duplicates: p.duplicates.Load(),
-		InFlight: p.inFlight.now.Load(), MaxInFlight: p.inFlight.peak.Load(),
-	}
+	hold hold
 }
 
 const idShards = 64

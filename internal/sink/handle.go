@@ -16,73 +16,120 @@ import (
 // otherPath collects what comes after maxPaths different paths.
 const otherPath = "(other)"
 
+// statusHungUp is counted when the sender did not wait for the answer; nobody
+// gets to see it.
+const statusHungUp = 499
+
 // ServeHTTP plays the endpoint, or the control surface under /_sink.
 func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == controlPath || strings.HasPrefix(r.URL.Path, controlPath+"/") {
 		s.serveControl(w, r)
 		return
 	}
-	st, pc := s.lookup(r.URL.Path)
-	s.counts.requests.Add(1)
-	pc.requests.Add(1)
-	inFlight := s.counts.inFlight.enter()
-	pc.inFlight.enter()
-	defer s.counts.inFlight.leave()
-	defer pc.inFlight.leave()
-
-	e := entry{Time: time.Now(), Path: r.URL.Path, InFlight: inFlight}
+	verifier := s.verifier(r.URL.Path)
+	e := entry{Path: r.URL.Path}
 	e.readHeaders(r.Header)
-	if pc.hold.broken(e.Time) {
-		e.Early = true
-		s.counts.brokenHolds.Add(1)
-	}
-	v := s.decide(r, st, &e)
-	s.count(v, pc, &e)
+	var readable bool
+	e.Signature, readable = check(r, verifier)
+	v := s.arrive(&e, readable)
+	pause(r.Context(), v.wait)
+	a := s.leave(r.Context(), &v, verifier != nil, &e)
 	s.log.write(e)
-	pc.hold.ask(time.Now(), v.retryAfter)
-	reply(w, r, v)
+	reply(w, r, a)
 }
 
-// lookup returns the behaviour and the counts of a path.
-func (s *Sink) lookup(path string) (*station, *pathCount) {
+// visit is a request between its arrival and its answer.
+type visit struct {
+	decision
+
+	station *station
+	path    *pathMeter
+}
+
+// arrive counts a request and lets its destination decide.
+func (s *Sink) arrive(e *entry, readable bool) visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.all
-	if own, ok := s.stations[path]; ok {
-		st = own
+	now := time.Now() // under the mutex, so that arrivals have an order
+	v := visit{station: s.station(e.Path), path: s.path(e.Path)}
+	s.total.arrive(now)
+	v.path.arrive(now)
+	e.Time, e.InFlight = now, s.total.InFlight
+	if v.path.hold.broken(now) {
+		e.Early = true
+		s.total.BrokenHolds++
+		v.path.BrokenHolds++
 	}
-	pc, ok := s.paths[path]
-	if !ok && len(s.paths) >= maxPaths {
-		path = otherPath
-		pc, ok = s.paths[path]
-	}
-	if !ok {
-		pc = &pathCount{}
-		s.paths[path] = pc
-	}
-	return st, pc
-}
-
-// decide reads the body, asks the station and checks the signature. A station
-// that fails does so before it looks at the signature, as a broken server
-// would.
-func (s *Sink) decide(r *http.Request, st *station, e *entry) verdict {
-	signature, readable := check(r, st.verifier)
-	e.Signature = signature
-	switch signature {
+	switch e.Signature {
 	case signatureNone:
-		s.counts.unsigned.Add(1)
+		s.unsigned++
 	case signatureBad:
-		s.counts.badSignatures.Add(1)
+		s.badSignatures++
 	}
 	if !readable {
-		return verdict{status: http.StatusBadRequest}
+		v.decision = decision{answer: answer{status: http.StatusBadRequest, cause: causeFailing}, epoch: v.station.epoch}
+		return v
 	}
-	v := st.answer(r.Context(), &s.counts)
-	if v.status/100 == 2 && st.verifier != nil && signature != signatureOK {
-		return verdict{status: http.StatusUnauthorized}
+	v.decision = v.station.decide(now, s.rng.Float64())
+	if v.crash != nil {
+		s.recordCrash(*v.crash, e.Path)
 	}
 	return v
+}
+
+// leave counts the answer before it is sent: once the sender has seen it, the
+// counts must have it too.
+func (s *Sink) leave(ctx context.Context, v *visit, verified bool, e *entry) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	a := v.station.settle(&v.decision, now)
+	switch {
+	case ctx.Err() != nil:
+		a = answer{status: statusHungUp, cause: causeFailing}
+	case a.status/100 == 2 && verified && e.Signature != signatureOK:
+		// A destination that fails does so before it looks at the signature.
+		a = answer{status: http.StatusUnauthorized, cause: causeFailing}
+	}
+	e.Status = a.status
+	e.Duplicate = a.status/100 == 2 && e.WebhookID != "" && s.ids.add(e.Path, e.WebhookID)
+	s.total.leave(a, e.Duplicate)
+	v.path.leave(a, e.Duplicate)
+	v.path.hold.ask(now, a.retryAfter)
+	return a
+}
+
+// station returns who answers for a path. The caller holds the mutex.
+func (s *Sink) station(path string) *station {
+	if own, ok := s.stations[path]; ok {
+		return own
+	}
+	if !s.cfg.PerPath || len(s.stations) >= maxPaths {
+		return s.all
+	}
+	own := s.all.fork()
+	s.stations[path] = own
+	return own
+}
+
+// path returns the counts of a path. The caller holds the mutex.
+func (s *Sink) path(path string) *pathMeter {
+	m, ok := s.paths[path]
+	if !ok && len(s.paths) >= maxPaths {
+		path = otherPath
+		m, ok = s.paths[path]
+	}
+	if !ok {
+		m = &pathMeter{}
+		s.paths[path] = m
+	}
+	return m
+}
+
+func (s *Sink) verifier(path string) *receiver.Verifier {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.station(path).verifier
 }
 
 // The results of a signature check.
@@ -117,37 +164,16 @@ func check(r *http.Request, v *receiver.Verifier) (signature string, readable bo
 	return signatureBad, true
 }
 
-// count records the answer before it is sent: once the sender has seen it, the
-// counts must have it too.
-func (s *Sink) count(v verdict, pc *pathCount, e *entry) {
-	e.Status = v.status
-	if v.throttled {
-		s.counts.throttled.Add(1)
-	}
-	if v.status/100 != 2 {
-		s.counts.failed.Add(1)
-		pc.failed.Add(1)
-		return
-	}
-	s.counts.ok.Add(1)
-	pc.ok.Add(1)
-	if e.WebhookID != "" && s.ids.add(e.Path, e.WebhookID) {
-		e.Duplicate = true
-		s.counts.duplicates.Add(1)
-		pc.duplicates.Add(1)
-	}
-}
-
-func reply(w http.ResponseWriter, r *http.Request, v verdict) {
-	if v.status == 0 {
+func reply(w http.ResponseWriter, r *http.Request, a answer) {
+	if a.status == 0 {
 		reset(w)
 		return
 	}
-	if v.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(v.retryAfter))
+	if a.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(a.retryAfter))
 	}
-	w.WriteHeader(v.status)
-	if v.slowBody {
+	w.WriteHeader(a.status)
+	if a.slowBody {
 		drip(r.Context(), w)
 	}
 }
@@ -179,5 +205,18 @@ func drip(ctx context.Context, w http.ResponseWriter) {
 			return
 		}
 		pause(ctx, dripEvery)
+	}
+}
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }

@@ -1,10 +1,11 @@
 // Package sink is a receiver that misbehaves on purpose: it fails, slows down,
-// limits its rate, flaps and crashes as told, checks signatures and counts
+// throttles, refuses, flaps and crashes as told, checks signatures and counts
 // duplicates. People try Breakwater with it, and tests and benchmarks judge
 // deliveries by its counts.
 //
-// Any path is accepted, so one sink can play many endpoints; each path may have
-// a behaviour of its own. /_sink is the control surface.
+// Any path is accepted, so one sink can play many endpoints of one host, which
+// share its capacity; each path may have a behaviour of its own. /_sink is the
+// control surface. What a request gets is decided by destination, which is pure.
 //
 // It keeps no payloads, and it is no example of a good receiver: package
 // receiver is.
@@ -16,16 +17,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/receiver"
 )
 
 // Config is what New needs.
 type Config struct {
 	Listen   string    // address for Run
 	Initial  Behaviour // of every path without a behaviour of its own
+	PerPath  bool      // every path is a destination of its own; else they share one
 	Secrets  []string  // of the endpoints; empty: signatures are not checked
 	Log      io.Writer // one JSON line per request; nil: none
 	Out      io.Writer // status lines and totals of Run; nil: none
@@ -41,30 +46,63 @@ const (
 
 // Sink is the receiver. It is an http.Handler; Run serves it.
 type Sink struct {
-	cfg    Config
-	counts counters
-	ids    *idSet
-	log    *requestLog
+	cfg Config
+	ids *idSet
+	log *requestLog
 
-	mu       sync.Mutex // held for lookups only
-	all      *station   // behaviour of paths without their own
+	mu       sync.Mutex // guards what follows, and is never held over a wait
+	rng      *rand.Rand
+	all      *station // paths without their own
 	stations map[string]*station
-	paths    map[string]*pathCount
+	paths    map[string]*pathMeter
+	total    meter
+	crashLog []Crash
+
+	badSignatures, unsigned, crashes int64
+}
+
+// station is a destination, and with what it verifies.
+type station struct {
+	*destination
+
+	verifier *receiver.Verifier // nil: signatures are not checked
+	own      bool               // told something the others were not
+}
+
+func (st *station) fork() *station {
+	return &station{destination: st.destination.fork(), verifier: st.verifier}
+}
+
+// secrets are the secrets of a station, read.
+type secrets struct{ verifier *receiver.Verifier }
+
+func newSecrets(keys []string) (*secrets, error) {
+	if len(keys) == 0 {
+		return &secrets{}, nil
+	}
+	v, err := receiver.New(receiver.Config{Secrets: keys, MaxBody: maxBody})
+	return &secrets{v}, err
 }
 
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Sink, error) {
-	all, err := newStation(cfg.Initial, cfg.Secrets, time.Now())
-	if err != nil {
+	err := cfg.Initial.check()
+	known, secretErr := newSecrets(cfg.Secrets)
+	if secretErr != nil {
+		secretErr = &FieldError{"secret", secretErr}
+	}
+	if err := errors.Join(err, secretErr); err != nil {
 		return nil, err
 	}
+	now := time.Now()
 	return &Sink{
 		cfg:      cfg,
 		ids:      newIDSet(cmp.Or(cfg.MaxIDs, defaultMaxIDs)),
 		log:      newRequestLog(cfg.Log),
-		all:      all,
+		rng:      rand.New(rand.NewPCG(uint64(now.UnixNano()), 1)),
+		all:      &station{destination: newDestination(cfg.Initial, now), verifier: known.verifier},
 		stations: map[string]*station{},
-		paths:    map[string]*pathCount{},
+		paths:    map[string]*pathMeter{},
 	}, nil
 }
 
@@ -132,45 +170,4 @@ func stop(server *http.Server, cancelWork context.CancelFunc) error {
 		return nil
 	}
 	return server.Close()
-}
-
-// tick prints the status line of each second and flushes the log.
-func (s *Sink) tick(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	var last Counts
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			counts := s.counts.snapshot()
-			s.printSecond(now, last, counts)
-			last = counts
-			// A log that cannot be written is reported when Run ends.
-			_ = s.log.flush()
-		}
-	}
-}
-
-func (s *Sink) printSecond(now time.Time, last, counts Counts) {
-	if s.cfg.Out == nil || counts.Requests == last.Requests && counts.answered() == last.answered() {
-		return
-	}
-	line := fmt.Sprintf("%s ok %d fail %d dup %d badsig %d inflight %d", now.Format(time.TimeOnly),
-		counts.OK-last.OK, counts.Failed-last.Failed, counts.Duplicates-last.Duplicates,
-		counts.BadSignatures-last.BadSignatures, counts.InFlight)
-	if n := counts.Crashes - last.Crashes; n > 0 {
-		line += fmt.Sprintf(" crashes %d", n)
-	}
-	fmt.Fprintln(s.cfg.Out, line) //nolint:errcheck // a closed terminal is no reason to stop
-}
-
-func (s *Sink) printTotals() {
-	if s.cfg.Out == nil {
-		return
-	}
-	c := s.counts.snapshot()
-	fmt.Fprintf(s.cfg.Out, "total %d ok %d fail %d dup %d badsig %d unsigned %d throttled %d early %d crashes %d max-inflight %d ids %d\n", //nolint:errcheck // as above
-		c.Requests, c.OK, c.Failed, c.Duplicates, c.BadSignatures, c.Unsigned, c.Throttled, c.BrokenHolds, c.Crashes, c.MaxInFlight, s.ids.unique())
 }

@@ -35,15 +35,41 @@ type Tenants interface {
 	DeleteTenant(ctx context.Context, id hook.ID, a hook.Audit) error
 	// ConfigRev returns the tenant's ConfigRev, the cheapest check of a cache.
 	ConfigRev(ctx context.Context, tenant hook.ID) (int64, error)
-	// Usage returns what each tenant has pending. Tenants without are left out.
+	// Usage returns what each tenant has pending and stored. Tenants without are
+	// left out.
 	Usage(ctx context.Context) (map[hook.ID]Usage, error)
 }
 
-// Usage is what a tenant has pending, over all nodes.
+// Usage is what a tenant uses, over all nodes.
 type Usage struct {
-	Pending int64
-	Bytes   int64
+	Pending int64 // deliveries
+	Bytes   int64 // payloads of pending deliveries, each counted by itself
+	Stored  int64 // see StoredBy; never below zero
 }
+
+// Plus returns the sum of two usages.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{Pending: u.Pending + v.Pending, Bytes: u.Bytes + v.Bytes, Stored: u.Stored + v.Stored}
+}
+
+// What a row takes besides what publishers and destinations filled in, with its
+// entries in indexes, about. Both stores count with these numbers when they write
+// and when they remove; the statements and migrations that do so spell them out.
+const (
+	eventWeight    = 256
+	deliveryWeight = 512
+	attemptWeight  = 256
+)
+
+// StoredBy returns what an event with so many deliveries takes until retention
+// removes it. Attempts come on top, with what destinations answered.
+func StoredBy(deliveries, payload int) int64 {
+	return eventWeight + int64(payload) + deliveryWeight*int64(deliveries)
+}
+
+// StoredByAttempt returns what an attempt takes whose document, error and answer
+// have so many bytes.
+func StoredByAttempt(filled int) int64 { return attemptWeight + int64(filled) }
 
 // Endpoints keeps endpoints and their secrets. Every change bumps the
 // endpoint's Rev and the tenant's ConfigRev.
@@ -56,6 +82,8 @@ type Endpoints interface {
 	// EndpointsOf returns all endpoints of a tenant that are not deleted, with
 	// the ConfigRev they belong to, read in one snapshot.
 	EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error)
+	// CountEndpoints counts a tenant's endpoints that are not deleted.
+	CountEndpoints(ctx context.Context, tenant hook.ID) (int64, error)
 	// UpdateEndpoint stores e if the stored Rev is e.Rev, else it fails with
 	// hook.ErrVersionMismatch.
 	UpdateEndpoint(ctx context.Context, e hook.Endpoint, a hook.Audit) (hook.Endpoint, error)
@@ -119,7 +147,8 @@ type DeliveryFilter struct {
 	Endpoints []hook.ID
 	Event     hook.ID
 	States    []hook.DeliveryState
-	Retrying  bool // pending with attempts > 0
+	Retrying  bool      // pending with attempts > 0
+	DueBy     time.Time // pending, and due at this moment or before
 	Reasons   []hook.EndReason
 	Types     []string // patterns over the event's type
 	Since     time.Time
@@ -148,7 +177,8 @@ type DeliveryLog interface {
 	// AttemptsOf returns the attempts of a delivery, oldest first.
 	AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error)
 	// RetryDelivery makes the delivery due at now for one manual send and keeps
-	// in Restore what it was before. Asked twice, it stays as after the first.
+	// in Restore what it was before. Asked twice before it is sent, it is sent
+	// once; asked while a request of it is under way, once more if that fails.
 	// It fails with hook.ErrStateConflict when its endpoint is deleted.
 	RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (DeliveryRow, error)
 	// CancelDelivery ends a pending delivery; hook.ErrStateConflict otherwise.
@@ -159,8 +189,8 @@ type DeliveryLog interface {
 type Maintenance interface {
 	// Prune removes one small step of what is older than before: events with
 	// all their deliveries and attempts, when none of those is pending or died
-	// after deadAfter, and idempotency keys and expired secrets past now. It
-	// returns what it removed; Done means that nothing was left to do.
+	// after deadAfter, idempotency keys and expired secrets past now, and audit
+	// records. It returns what it removed; Done means that nothing was left to do.
 	Prune(ctx context.Context, p PruneStep) (Pruned, error)
 	// Prepare makes the store ready for the coming days (partitions).
 	Prepare(ctx context.Context, now time.Time) error
@@ -177,11 +207,14 @@ type PruneStep struct {
 	Now       time.Time
 	Before    time.Time // events accepted before this moment may leave
 	DeadAfter time.Time // but not when a delivery died after this one
-	Limit     int       // events (or deliveries) per step
+	// AuditBefore is when audit records may leave; zero: never.
+	AuditBefore time.Time
+	Limit       int // events (or deliveries) per step
 }
 
 // Pruned counts what one step removed.
 type Pruned struct {
-	Events, Deliveries, Attempts, Keys int64
-	Done                               bool
+	Events, Deliveries, Attempts, Keys, Audit int64
+
+	Done bool
 }

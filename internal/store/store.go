@@ -158,7 +158,12 @@ type Settle struct {
 	Epoch int64
 	// Prev is Delivery.Attempts before the attempt. The row is written only
 	// while it still has this number, so a settle happens once.
-	Prev     int
+	Prev int
+	// Due is Delivery.DueAt as the sender knew it. A row with a wish for a manual
+	// send and another due time got that wish after the sender had read it. Such a
+	// wish outlives an attempt that fails: what the result makes of the delivery is
+	// what the wish restores. Without an attempt the settle is then SettleGone.
+	Due      time.Time
 	Delivery hook.Delivery
 	// Attempt is nil when a delivery ends without one (held too long).
 	Attempt *hook.Attempt
@@ -263,6 +268,15 @@ type Destination struct {
 	TenantPolicy []byte        // the tenant's policy level, JSON
 	Secrets      []hook.Secret // newest first, expired ones included
 	Lane         *lane.Checkpoint
+}
+
+// Pacing returns what keeps the requests of its lane apart at now, also of one
+// that was never saved. limit is the policy's own rate, 0: none.
+func (d *Destination) Pacing(now time.Time, limit float64) lane.Pacing {
+	if d.Lane == nil {
+		return lane.Checkpoint{}.Pacing(now, limit)
+	}
+	return d.Lane.Pacing(now, limit)
 }
 
 // Leases keep one owner per shard. On a database that is not shared the one

@@ -21,6 +21,9 @@ const (
 	unwrittenFor = time.Second
 	// maxUnwritten bounds how many may be missing.
 	maxUnwritten = 8192
+	// maxOverdue bounds how many are written at once because they have waited long
+	// enough: whoever waits for that commit did not ask for them.
+	maxOverdue = 2048
 )
 
 // Target is a delivery as its event names it: new, and due when accepted.
@@ -162,18 +165,20 @@ func (u *Unwritten) skipWritten() {
 	}
 }
 
-// Overdue returns the targets that should be written now: those that have
-// waited long enough, and the oldest ones when there are too many.
+// Overdue returns the targets that should be written now, not too many at once:
+// those that have waited long enough, and the oldest ones when there are too
+// many. Of very many it returns half, so that they cannot grow without end.
 func (u *Unwritten) Overdue(now time.Time) (out []Target) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	excess := len(u.targets) - maxUnwritten
+	most := max(maxOverdue, excess/2)
 	for _, id := range u.order {
 		t, ok := u.targets[id]
 		if !ok {
 			continue
 		}
-		if now.Sub(t.since) < unwrittenFor && len(out) >= excess {
+		if len(out) == most || now.Sub(t.since) < unwrittenFor && len(out) >= excess {
 			break
 		}
 		out = append(out, t)

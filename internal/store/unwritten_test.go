@@ -179,6 +179,16 @@ func TestUnwrittenAreOverdue(t *testing.T) {
 	if n := len(u.Overdue(later)); n != 9002-8192 {
 		t.Errorf("%d are overdue of 9002, want all but 8192", n)
 	}
+	if n := len(u.Overdue(later.Add(time.Second))); n != 2048 {
+		t.Errorf("%d are written at once when 9002 are overdue, want 2048", n)
+	}
+	for i := range 9000 {
+		many[i] = newTarget(t, hook.ID(10_000+i), 3, 1, later)
+	}
+	u.Committed(many, nil)
+	if n := len(u.Overdue(later)); n != (18_002-8192)/2 {
+		t.Errorf("%d are overdue of 18002, want half of what is too much", n)
+	}
 }
 
 // TestAttemptDocumentSurvives: what is kept in the document of an attempt comes

@@ -51,10 +51,10 @@ func (f *DeliveryFilter) AsksDue() bool {
 }
 
 // CountsDue tells that all of a tenant that is pending matches, be it for some
-// of its endpoints only: then deliveries_due alone tells how many there are, and
+// of its endpoints or up to some due time only: then deliveries_due alone tells how many there are, and
 // a count need not look at them.
 func (f *DeliveryFilter) CountsDue() bool {
-	return f.AsksDue() && f.Tenant != 0 && !f.Retrying && len(f.Reasons) == 0 && len(f.Types) == 0 &&
+	return f.AsksDue() && f.Tenant != 0 && !f.Retrying && f.takesPending() && len(f.Reasons) == 0 && len(f.Types) == 0 &&
 		f.SettledBy.IsZero() && f.Since.IsZero() && f.Until.IsZero()
 }
 
@@ -89,7 +89,11 @@ func (f *DeliveryFilter) Walk() Walk {
 func (f *DeliveryFilter) onlyDead() bool { return len(f.States) == 1 && f.States[0] == hook.Dead }
 
 func (f *DeliveryFilter) onlyPending() bool {
-	return f.Retrying || len(f.States) == 1 && f.States[0] == hook.Pending
+	return f.Retrying || !f.DueBy.IsZero() || len(f.States) == 1 && f.States[0] == hook.Pending
+}
+
+func (f *DeliveryFilter) takesPending() bool {
+	return len(f.States) == 0 || slices.Contains(f.States, hook.Pending)
 }
 
 // Short tells that a walk is over after few deliveries by itself.
@@ -98,7 +102,7 @@ func (w Walk) Short() bool { return w == WalkIDs || w == WalkEvent || w == WalkD
 // Covers tells that everything on the walk matches: there is nothing to look
 // past, and nothing to check.
 func (f *DeliveryFilter) Covers(w Walk) bool {
-	if w.Short() || f.Retrying || len(f.Reasons) > 0 || len(f.Types) > 0 {
+	if w.Short() || f.Retrying || !f.DueBy.IsZero() || len(f.Reasons) > 0 || len(f.Types) > 0 {
 		return false
 	}
 	switch w {

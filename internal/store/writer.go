@@ -17,7 +17,10 @@ type WriterConfig struct {
 	DB       Committer
 	Node     hook.ID
 	MaxBatch int // of accepts and of settles per commit; 256
-	MaxQueue int // accepts that may wait; 4096
+	// MaxCommit bounds what the accepts of one commit write; 2048 rows, 16 MiB.
+	// An event with more deliveries has a commit of its own.
+	MaxCommit Load
+	MaxQueue  Load // that may wait; 65536 rows, 256 MiB
 	// Gather is the least time between the starts of two commits when several
 	// publishers or attempts share them; 4ms. When very many do and Local is set,
 	// it is twice the time that a commit takes, up to GatherMost; 10ms.
@@ -42,7 +45,7 @@ type Writer struct {
 	cfg WriterConfig
 
 	mu      sync.Mutex
-	accepts []queuedAccept
+	accepts acceptQueue
 	waiting []*ticket // in the order they came; those that have ended leave now and then
 	settles []*Settle
 	lanes   map[hook.ID]queuedSave
@@ -60,12 +63,6 @@ type Writer struct {
 	took   time.Duration
 
 	wake chan struct{} // capacity 1
-}
-
-// queuedAccept is an accept and the ticket of whoever waits for it.
-type queuedAccept struct {
-	*Accept
-	ticket *ticket
 }
 
 // queuedSave is a checkpoint that may be committed once so many settles have
@@ -98,51 +95,18 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 		return nil, errors.New("store writer: DB, Committed and Log are required")
 	}
 	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, 256)
-	cfg.MaxQueue = cmp.Or(cfg.MaxQueue, 4096)
+	cfg.MaxCommit = cfg.MaxCommit.or(Load{Rows: 2048, Bytes: 16 << 20})
+	cfg.MaxQueue = cfg.MaxQueue.or(Load{Rows: 65536, Bytes: 256 << 20})
 	cfg.Gather = cmp.Or(cfg.Gather, 4*time.Millisecond)
 	cfg.GatherMost = cmp.Or(cfg.GatherMost, 10*time.Millisecond)
 	cfg.SettleMany = cmp.Or(cfg.SettleMany, 16)
 	cfg.Patience = cmp.Or(cfg.Patience, 20*time.Second)
 	return &Writer{
-		cfg:   cfg,
-		lanes: make(map[hook.ID]queuedSave),
-		wake:  make(chan struct{}, 1),
+		cfg:     cfg,
+		accepts: newAcceptQueue(cfg.MaxQueue),
+		lanes:   make(map[hook.ID]queuedSave),
+		wake:    make(chan struct{}, 1),
 	}, nil
-}
-
-// Accept queues the accepts and returns when all of them have been committed
-// or refused; each carries its own outcome. An error means that nothing was
-// promised: the commit may still happen, and the publisher may send again under
-// the same keys. The accepts belong to the writer from then on.
-func (w *Writer) Accept(accepts ...*Accept) error {
-	if len(accepts) == 0 {
-		return nil
-	}
-	t := &ticket{since: time.Now(), left: len(accepts), done: make(chan struct{})}
-	if err := w.enqueue(t, accepts); err != nil {
-		return err
-	}
-	<-t.done
-	return t.err
-}
-
-func (w *Writer) enqueue(t *ticket, accepts []*Accept) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.failed != nil:
-		return w.failed
-	case w.closed:
-		return hook.ErrDraining
-	case len(w.accepts)+len(accepts) > w.cfg.MaxQueue:
-		return hook.ErrOverloaded
-	}
-	for _, a := range accepts {
-		w.accepts = append(w.accepts, queuedAccept{a, t})
-	}
-	w.waiting = append(w.waiting, t)
-	w.signal()
-	return nil
 }
 
 // Settle queues the result of an attempt and, when the lane changed with it,
@@ -269,7 +233,7 @@ func (w *Writer) finish() error {
 func (w *Writer) pending() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.accepts)+len(w.settles)+len(w.lanes) > 0
+	return w.accepts.waiting+len(w.settles)+len(w.lanes) > 0
 }
 
 // fail answers everybody who waits, now and later.
@@ -277,32 +241,32 @@ func (w *Writer) fail(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = unavailable(err)
-	for _, a := range w.accepts {
-		a.ticket.answer(w.failed)
+	for w.accepts.next() != nil {
+		w.accepts.pop().ticket.answer(w.failed)
 	}
-	w.accepts, w.settles = nil, nil
+	w.settles = nil
 	return err
 }
 
-// take moves at most MaxBatch of each queue into a batch.
+// take moves at most MaxBatch of each queue into a batch, and no more accepts
+// than MaxCommit.
 func (w *Writer) take() (*Batch, []*ticket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := &Batch{Node: w.cfg.Node, Now: time.Now()}
 
-	n := min(len(w.accepts), w.cfg.MaxBatch)
-	tickets := make([]*ticket, n)
-	b.Accepts = make([]*Accept, n)
-	for i, a := range w.accepts[:n] {
+	accepts := w.accepts.take(w.cfg.MaxBatch, w.cfg.MaxCommit)
+	tickets := make([]*ticket, len(accepts))
+	b.Accepts = make([]*Accept, len(accepts))
+	for i, a := range accepts {
 		b.Accepts[i], tickets[i] = a.Accept, a.ticket
 	}
-	w.accepts = shift(w.accepts, n)
 	w.forgetEnded()
 
 	if !w.resultsDue(b.Now) {
 		return b, tickets
 	}
-	n = min(len(w.settles), w.cfg.MaxBatch)
+	n := min(len(w.settles), w.cfg.MaxBatch)
 	b.Settles = append(make([]*Settle, 0, n), w.settles[:n]...)
 	w.settles = shift(w.settles, n)
 	w.taken += int64(n)

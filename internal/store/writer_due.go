@@ -6,7 +6,7 @@ import "time"
 func (w *Writer) due() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.accepts) > 0 || w.resultsDue(time.Now())
+	return w.accepts.waiting > 0 || w.resultsDue(time.Now())
 }
 
 // resultsDue reports whether the results that wait should be committed now:

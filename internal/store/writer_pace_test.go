@@ -67,6 +67,7 @@ func TestResultsWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := startWriter(t, &script{takes: time.Millisecond}, store.WriterConfig{SettleWait: 40 * time.Millisecond, SettleMany: 16})
 		sizes := func() (out [][2]int) {
+			synctest.Wait()
 			for _, c := range b.committed {
 				out = append(out, [2]int{len(c.Accepts), len(c.Settles)})
 			}
@@ -76,7 +77,7 @@ func TestResultsWaitForEachOther(t *testing.T) {
 		began := time.Now()
 		b.w.Settle(&store.Settle{}, nil)
 		time.Sleep(20 * time.Millisecond)
-		if err := b.w.Accept(accept(1)); err != nil {
+		if err := b.w.Accept(1, store.Load{Rows: 2}, func() []*store.Accept { return []*store.Accept{accept(1)} }); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 21*time.Millisecond {
@@ -127,7 +128,7 @@ func TestWriterTidiesWhileNobodyWaits(t *testing.T) {
 				w, stop := runTidied(t, db)
 				for i := range 5 {
 					began := time.Now()
-					if err := w.Accept(accept(i)); err != nil {
+					if err := acceptAll(w, accept(i)); err != nil {
 						t.Fatal(err)
 					}
 					if took := time.Since(began); took > time.Millisecond {
@@ -148,11 +149,11 @@ func TestWriterEndsWithAStoreThatIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, stop := runTidied(t, &tidied{err: fmt.Errorf("sync the file: %w", store.ErrFatal)})
-		if err := w.Accept(accept(1)); err != nil {
+		if err := acceptAll(w, accept(1)); err != nil {
 			t.Errorf("Accept = %v, want the answer of its commit", err)
 		}
 		time.Sleep(time.Second)
-		if err := w.Accept(accept(2)); !errors.Is(err, hook.ErrStoreUnavailable) {
+		if err := acceptAll(w, accept(2)); !errors.Is(err, hook.ErrStoreUnavailable) {
 			t.Errorf("Accept after the failure = %v, want unavailable", err)
 		}
 		if err := stop(); !errors.Is(err, store.ErrFatal) {

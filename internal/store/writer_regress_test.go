@@ -65,7 +65,7 @@ func TestWriterIsolatesARefusedResult(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range tc.accepts {
 					wg.Go(func() {
-						if err := b.w.Accept(accept(i)); err != nil {
+						if err := acceptAll(b.w, accept(i)); err != nil {
 							t.Errorf("an accept beside the refused result: %v", err)
 						}
 					})
@@ -132,7 +132,7 @@ func TestWriterAnswersEverybodyWhenIsolationFails(t *testing.T) {
 			}
 			wg.Go(func() {
 				began := time.Now()
-				if err := b.w.Accept(accept(i)); time.Since(began) > time.Second {
+				if err := acceptAll(b.w, accept(i)); time.Since(began) > time.Second {
 					t.Errorf("accept %d had to wait %v for %v", i, time.Since(began), err)
 				}
 			})
@@ -209,7 +209,7 @@ func TestWriterHandsOverWhatMayBeStored(t *testing.T) {
 			return nil
 		}}
 		b := startWriter(t, s, store.WriterConfig{})
-		_ = b.w.Accept(accept(1))
+		_ = acceptAll(b.w, accept(1))
 		time.Sleep(time.Minute)
 		b.stop(t)
 		handed := 0
@@ -255,7 +255,7 @@ func TestWriterAcceptsNothingAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := startWriter(t, &script{}, store.WriterConfig{})
-		if err := b.w.Accept(); err != nil {
+		if err := acceptAll(b.w); err != nil {
 			t.Errorf("Accept of nothing = %v", err)
 		}
 		b.stop(t)
@@ -277,7 +277,7 @@ func TestWriterAnswersInTime(t *testing.T) {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 200 * time.Millisecond)
 				began := time.Now()
-				err := b.w.Accept(accept(2*i), accept(2*i+1))
+				err := acceptAll(b.w, accept(2*i), accept(2*i+1))
 				if took := time.Since(began); !errors.Is(err, hook.ErrStoreUnavailable) || took < patience || took > patience+time.Second {
 					t.Errorf("publisher %d heard %v after %v", i, err, took)
 				}
@@ -288,7 +288,7 @@ func TestWriterAnswersInTime(t *testing.T) {
 		s.mu.Lock()
 		s.takes = time.Millisecond
 		s.mu.Unlock()
-		if err := b.w.Accept(accept(100)); err != nil {
+		if err := acceptAll(b.w, accept(100)); err != nil {
 			t.Errorf("Accept afterwards = %v", err)
 		}
 		b.stop(t)

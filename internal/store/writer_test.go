@@ -77,6 +77,16 @@ func (b *bench) stop(t *testing.T) {
 
 func accept(id int) *store.Accept { return &store.Accept{Event: hook.Event{ID: hook.ID(id)}} }
 
+// acceptAll hands in accepts of one tenant, of which there may be none.
+func acceptAll(w *store.Writer, accepts ...*store.Accept) error {
+	var tenant hook.ID
+	var l store.Load
+	for _, a := range accepts {
+		tenant, l = a.Event.TenantID, l.Plus(store.LoadOf(len(a.Deliveries), len(a.Event.Payload)))
+	}
+	return w.Accept(tenant, l, func() []*store.Accept { return accepts })
+}
+
 func TestWriterBatchesWhatQueuedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +94,7 @@ func TestWriterBatchesWhatQueuedMeanwhile(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 120 {
 			wg.Go(func() {
-				if err := b.w.Accept(accept(i)); err != nil {
+				if err := acceptAll(b.w, accept(i)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -108,7 +118,7 @@ func TestWriterAnswersAfterCommitAndHandOver(t *testing.T) {
 		b := startWriter(t, &script{takes: time.Second}, store.WriterConfig{})
 		began := time.Now()
 		a := accept(1)
-		if err := b.w.Accept(a); err != nil {
+		if err := acceptAll(b.w, a); err != nil {
 			t.Fatal(err)
 		}
 		if time.Since(began) < time.Second || a.Outcome != store.AcceptStored {
@@ -133,7 +143,7 @@ func TestWriterRunsUnknownOutcomesAgain(t *testing.T) {
 		b := startWriter(t, s, store.WriterConfig{})
 		first, second := accept(1), accept(2)
 		go b.w.Settle(&store.Settle{}, nil)
-		if err := b.w.Accept(first, second); err != nil {
+		if err := acceptAll(b.w, first, second); err != nil {
 			t.Fatal(err)
 		}
 		b.stop(t)
@@ -164,7 +174,7 @@ func TestWriterNeverPromisesWithoutCommit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{fail: func(int, *store.Batch) error { return tc.err }}
 				b := startWriter(t, s, store.WriterConfig{})
-				if err := b.w.Accept(accept(1)); !errors.Is(err, tc.want) {
+				if err := acceptAll(b.w, accept(1)); !errors.Is(err, tc.want) {
 					t.Errorf("Accept = %v, want %v", err, tc.want)
 				}
 				s.mu.Lock()
@@ -183,7 +193,7 @@ func TestWriterKeepsResultsWhileFull(t *testing.T) {
 		b := startWriter(t, s, store.WriterConfig{})
 		settle := &store.Settle{}
 		b.w.Settle(settle, &store.LaneSave{Endpoint: 7})
-		if err := b.w.Accept(accept(1)); !errors.Is(err, hook.ErrStoreFull) {
+		if err := acceptAll(b.w, accept(1)); !errors.Is(err, hook.ErrStoreFull) {
 			t.Errorf("Accept = %v, want full", err)
 		}
 		time.Sleep(time.Minute)
@@ -223,7 +233,7 @@ func TestWriterIsolatesTheRefusedRow(t *testing.T) {
 		wg.Go(func() { b.w.Settle(settle, nil) })
 		for i := range 30 {
 			wg.Go(func() {
-				err := b.w.Accept(accept(i))
+				err := acceptAll(b.w, accept(i))
 				if refused := err != nil; refused != (i == 13) {
 					t.Errorf("accept %d: %v", i, err)
 				}
@@ -242,37 +252,19 @@ func TestWriterEndsWithAFatalError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{fail: func(int, *store.Batch) error { return fmt.Errorf("%w: fsync", store.ErrFatal) }}
 		b := startWriter(t, s, store.WriterConfig{})
-		if err := b.w.Accept(accept(1)); !errors.Is(err, hook.ErrStoreUnavailable) {
+		if err := acceptAll(b.w, accept(1)); !errors.Is(err, hook.ErrStoreUnavailable) {
 			t.Errorf("Accept = %v, want unavailable", err)
 		}
 		if err := <-b.done; !errors.Is(err, store.ErrFatal) {
 			t.Errorf("Run = %v, want the fatal error", err)
 		}
-		if err := b.w.Accept(accept(2)); !errors.Is(err, hook.ErrStoreUnavailable) {
+		if err := acceptAll(b.w, accept(2)); !errors.Is(err, hook.ErrStoreUnavailable) {
 			t.Errorf("Accept after the end = %v, want unavailable", err)
 		}
 		if n := len(s.batches); n != 1 {
 			t.Errorf("%d commits, want 1: a failed fsync is never tried again", n)
 		}
 		b.cancel()
-	})
-}
-
-func TestWriterBoundsItsQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := startWriter(t, &script{takes: time.Second}, store.WriterConfig{MaxQueue: 10, MaxBatch: 5})
-		go func() { _ = b.w.Accept(accept(0)) }()
-		synctest.Wait() // it is being committed
-		for i := range 10 {
-			go func() { _ = b.w.Accept(accept(i)) }()
-		}
-		synctest.Wait()
-		if err := b.w.Accept(accept(99)); !errors.Is(err, hook.ErrOverloaded) {
-			t.Errorf("Accept on a full queue = %v, want overloaded", err)
-		}
-		time.Sleep(10 * time.Second)
-		b.stop(t)
 	})
 }
 
@@ -292,7 +284,7 @@ func TestWriterFinishesAtTheEnd(t *testing.T) {
 				t.Errorf("result %d was not stored before the end", i)
 			}
 		}
-		if err := b.w.Accept(accept(1)); !errors.Is(err, hook.ErrDraining) {
+		if err := acceptAll(b.w, accept(1)); !errors.Is(err, hook.ErrDraining) {
 			t.Errorf("Accept after the end = %v, want draining", err)
 		}
 	})
@@ -320,7 +312,7 @@ func TestWriterGathers(t *testing.T) {
 				for p := range tc.publishers {
 					wg.Go(func() {
 						for i := range each {
-							if err := b.w.Accept(accept(p*each + i)); err != nil {
+							if err := acceptAll(b.w, accept(p*each+i)); err != nil {
 								t.Error(err)
 							}
 							time.Sleep(time.Duration(p) * 50 * time.Microsecond) // out of step

@@ -9,9 +9,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,6 +30,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if err := shareTheMachine(); err != nil {
+		panic(err)
+	}
 	dir, err := os.MkdirTemp("", "breakwater-test")
 	if err != nil {
 		panic(err)
@@ -42,6 +47,42 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// shareTheMachine runs four tests at a time unless told otherwise, however few
+// cores there are: most of them wait most of the time.
+func shareTheMachine() error {
+	flag.Parse()
+	const parallel = "test.parallel"
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == parallel })
+	if told {
+		return nil
+	}
+	return flag.Set(parallel, "4")
+}
+
+// timesJudged reports whether it matters how fast something was. On a machine
+// that others use it says nothing about the product, so it does not unless all
+// is asked for, on a quiet one: make storms.
+func timesJudged() bool { return os.Getenv("STORM_IN_FULL") != "" }
+
+// inFull skips what takes minutes of real time, or asserts times: the rules
+// themselves are tested in virtual time.
+func inFull(t *testing.T) {
+	t.Helper()
+	if !timesJudged() {
+		t.Skip("takes minutes and a quiet machine: make storms")
+	}
+}
+
+// within is how long something may take: so long where times are judged, and
+// much longer where a minute may pass in which nothing runs.
+func within(judged time.Duration) time.Duration {
+	if timesJudged() {
+		return judged
+	}
+	return max(10*judged, time.Minute)
 }
 
 const (
@@ -78,37 +119,61 @@ func serve(t *testing.T, args ...string) *server {
 }
 
 // start runs the process and waits until it serves. A restart keeps the
-// address, so that clients need not look for it.
+// address, so that clients need not look for it; should someone else have it
+// for a moment, it waits for it.
 func (s *server) start() {
 	s.t.Helper()
-	listen := "127.0.0.1:0"
-	if s.url != "" {
-		listen = strings.TrimPrefix(s.url, "http://")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		listen := fmt.Sprintf("127.0.0.1:%d", anyPort())
+		if s.url != "" {
+			listen = strings.TrimPrefix(s.url, "http://")
+		}
+		err := s.startAt(listen)
+		switch {
+		case err == nil:
+			return
+		case !strings.Contains(s.log.String(), "address already in use") || time.Now().After(deadline):
+			s.t.Fatalf("server did not start: %v\n%s", err, s.log)
+		}
+		s.log.clear()
 	}
+}
+
+// anyPort draws a port below those that Linux gives to connections: one of
+// these could otherwise take the port of a server that is being restarted, and
+// keep it.
+func anyPort() int { return 18000 + rand.IntN(14000) }
+
+func (s *server) startAt(listen string) error {
 	args := append([]string{
 		"serve", "--json", "--listen", listen, "--data-dir", s.dir, "--allow-cidr", "127.0.0.0/8", "--log-format", "text",
 	}, s.args...)
-	s.cmd = exec.Command(binary, args...)
-	s.cmd.Env = append(os.Environ(), "BREAKWATER_ADMIN_KEY="+adminKey, "BREAKWATER_ENCRYPTION_KEY="+encryptionKey)
-	s.cmd.Stderr = s.log
-	stdout, err := s.cmd.StdoutPipe()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "BREAKWATER_ADMIN_KEY="+adminKey, "BREAKWATER_ENCRYPTION_KEY="+encryptionKey)
+	cmd.Stderr = s.log
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		s.t.Fatal(err)
+		return err
 	}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
+	if err := cmd.Start(); err != nil {
+		return err
 	}
-	cmd, done := s.cmd, make(chan error, 1)
-	s.done = done
+	done := make(chan error, 1)
 	var banner struct{ URL string }
-	line, readErr := bufio.NewReader(stdout).ReadBytes('\n')
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	go func() { done <- cmd.Wait() }()
-	if readErr != nil || json.Unmarshal(line, &banner) != nil || banner.URL == "" {
-		s.t.Fatalf("server did not start: %v %q\n%s", readErr, line, s.log)
+	if err == nil {
+		err = json.Unmarshal(line, &banner)
 	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		return fmt.Errorf("%w, %w: %q", err, <-done, line)
+	}
+	s.cmd, s.done = cmd, done
 	if s.url == "" { // clients read it while the server is restarted
 		s.url = banner.URL
 	}
+	return nil
 }
 
 func (s *server) signal(sig os.Signal) {
@@ -133,7 +198,7 @@ func (s *server) stop() {
 		if err != nil {
 			s.t.Errorf("server ended with %v\n%s", err, s.log)
 		}
-	case <-time.After(45 * time.Second):
+	case <-time.After(3 * time.Minute):
 		s.t.Fatalf("server did not stop\n%s", s.log)
 	}
 	s.cmd = nil
@@ -159,15 +224,17 @@ func (s *server) rss() int64 {
 	return 0
 }
 
-// tail keeps the end of a log.
+// tail keeps the end of a log, and counts how often a node has lost shards.
 type tail struct {
-	mu  sync.Mutex
-	buf []byte
+	mu   sync.Mutex
+	buf  []byte
+	lost int
 }
 
 func (b *tail) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.lost += bytes.Count(p, []byte("shards lost to other nodes"))
 	b.buf = append(b.buf, p...)
 	if len(b.buf) > 64<<10 {
 		b.buf = b.buf[len(b.buf)-(32<<10):]
@@ -181,8 +248,20 @@ func (b *tail) String() string {
 	return string(b.buf)
 }
 
+func (b *tail) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf = nil
+}
+
+func (b *tail) losses() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lost
+}
+
 var client = &http.Client{
-	Timeout:   15 * time.Second,
+	Timeout:   time.Minute,
 	Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 }
 
@@ -251,6 +330,13 @@ func (s *server) endpoint(url string, extra object) (id, secret string) {
 	return out.ID, out.Secret
 }
 
+// reset lets the server forget what it has learnt of an endpoint, as a person
+// does who knows that it is well: what waits for it is not spared any more.
+func (s *server) reset(endpoint string) {
+	s.t.Helper()
+	s.api("POST", "/endpoints/"+endpoint+"/reset", nil, nil)
+}
+
 // publish sends n events of a type through the batch route and returns how
 // many were accepted: all, or the test fails.
 func (s *server) publish(eventType string, n int) {
@@ -294,14 +380,16 @@ func publishTo(ctx context.Context, url func(try int) string, eventType, key str
 	}
 }
 
-// eventually waits until ok is true.
+// eventually waits until ok is true: for a minute at least, because that says
+// nothing of how long it takes. It asks less and less often.
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
+	limit = max(limit, time.Minute)
 	deadline := time.Now().Add(limit)
-	for !ok() {
+	for pause := 20 * time.Millisecond; !ok(); pause = min(pause*5/4, 250*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %v: %s", limit, what)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }

@@ -131,6 +131,13 @@ func (r *receiver) mostInFlight(path string) int {
 	return r.most[path]
 }
 
+// inFlight returns how many are being answered now.
+func (r *receiver) inFlight(path string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flying[path]
+}
+
 func (r *receiver) badSignatures() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

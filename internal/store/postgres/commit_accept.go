@@ -71,8 +71,9 @@ stored AS (
   WHERE ` + acceptFresh + `
     AND (NOT n.keyed OR n.id IN (SELECT event_id FROM won))`
 
+	// The numbers in it are the weights of store.StoredBy.
 	acceptDeliveries = `
-  RETURNING id),
+  RETURNING id, tenant_id, 256 + octet_length(payload) AS weight),
 named AS (
   SELECT * FROM (
     SELECT unnest($16::bigint[]) AS id, unnest($17::bigint[]) AS tenant_id, unnest($18::bigint[]) AS event_id,
@@ -84,9 +85,15 @@ sent AS (
   SELECT n.id, n.tenant_id, n.event_id, n.endpoint_id, n.due_at, n.run_due_at, n.run, n.size
   FROM named n WHERE ` + acceptNow + `),
 used AS (
-  INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes)
-  SELECT tenant_id, $24::bigint, count(*), sum(size) FROM named GROUP BY tenant_id ORDER BY tenant_id
-  ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes)
+  INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes, stored)
+  SELECT tenant_id, $24::bigint, sum(pending), sum(bytes), sum(stored)
+  FROM (
+    SELECT tenant_id, 1 AS pending, size AS bytes, 512 AS stored FROM named
+    UNION ALL
+    SELECT tenant_id, 0, 0, weight FROM stored) AS r
+  GROUP BY tenant_id ORDER BY tenant_id
+  ON CONFLICT (tenant_id, node_id) DO UPDATE SET
+    pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored)
 SELECT array_agg(id) FROM stored`
 
 	// acceptNow keeps the deliveries whose rows cannot come later: they are

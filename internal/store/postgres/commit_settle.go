@@ -22,7 +22,8 @@ import (
 //     replayed meanwhile is in a later run, for which the result is too late.
 //   - logged: the attempt, from what written returned, so that the two always
 //     go together.
-//   - freed: what is no longer pending. The new row alone has to tell whether
+//   - freed: what is no longer pending, and what the attempts take, by the
+//     weight of store.StoredByAttempt. The new row alone has to tell whether
 //     it was pending before: then it has the state and the time of this settle.
 //   - counted: what that means to replays. It is part of the statement only
 //     when the batch holds deliveries of one.
@@ -33,14 +34,17 @@ const (
 	settleRows = `
 WITH written AS (
   UPDATE deliveries d SET
-    state = CASE d.state WHEN 0 THEN r.state ELSE d.state END,
-    reason = CASE d.state WHEN 0 THEN nullif(r.reason, 0) ELSE d.reason END,
+    state = CASE WHEN d.state = 0 AND NOT ` + settleWished + ` THEN r.state ELSE d.state END,
+    reason = CASE WHEN d.state = 0 AND NOT ` + settleWished + ` THEN nullif(r.reason, 0) ELSE d.reason END,
     settled_at = CASE d.state WHEN 0 THEN r.settled_at ELSE d.settled_at END,
-    due_at = r.due_at, run_due_at = r.run_due_at, replay_id = nullif(r.replay_id, 0),
+    due_at = CASE WHEN ` + settleWished + ` THEN d.due_at ELSE r.due_at END,
+    run_due_at = r.run_due_at, replay_id = CASE WHEN r.state = 0 OR NOT ` + settleWished + ` THEN nullif(r.replay_id, 0) END,
     attempts = r.prev + CASE r.attempt_id WHEN 0 THEN 0 ELSE 1 END,
     charged = r.charged, failures = r.failures, fails = r.fails, throttles = r.throttles,
     prev_delay_ms = nullif(r.prev_delay_ms, 0), limited = r.limited::jsonb,
-    restore_state = r.restore_state, restore_due_at = r.restore_due_at, restore_reason = r.restore_reason,
+    restore_state = CASE WHEN ` + settleWished + ` THEN r.state ELSE r.restore_state END,
+    restore_due_at = CASE WHEN ` + settleWished + ` THEN r.due_at ELSE r.restore_due_at END,
+    restore_reason = CASE WHEN ` + settleWished + ` THEN r.reason ELSE r.restore_reason END,
     last_attempt_id = nullif(r.last_attempt_id, 0), last_class = nullif(r.last_class, 0), last_reason = nullif(r.last_reason, 0),
     last_status = nullif(r.last_status, 0), last_latency_us = nullif(r.last_latency_us, 0), last_at = r.last_at,
     first_delivered_at = coalesce(d.first_delivered_at, r.first_delivered_at)
@@ -61,12 +65,16 @@ WITH written AS (
       unnest($40::bytea[]) AS policy_hash, unnest($41::int[]) AS retry_n, unnest($42::int[]) AS ceiling_ms,
       unnest($43::float8[]) AS u, unnest($44::int[]) AS delay_ms, unnest($45::smallint[]) AS delay_source,
       unnest($46::timestamptz[]) AS next_due_at, unnest($47::text[]) AS error, unnest($48::json[]) AS detail,
-      unnest($49::bytea[]) AS excerpt) AS r
-  WHERE d.id = r.id AND d.attempts = r.prev AND (d.state = 0 AND d.run = r.run OR d.state <> 0 AND r.attempt_id <> 0)
+      unnest($49::bytea[]) AS excerpt,
+      unnest($50::timestamptz[]) AS known_due) AS r
+  WHERE d.id = r.id AND d.attempts = r.prev
+    AND (d.state = 0 AND d.run = r.run AND (r.attempt_id <> 0 OR NOT ` + settleWished + `) OR d.state <> 0 AND r.attempt_id <> 0)
     AND ` + settleOwned + `
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, r.state <> 0 AND d.state = r.state AND d.settled_at = r.settled_at AS ended,
-    r.state AS new_state, r.replay_id, r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
-    r.started_at, r.policy_hash, r.retry_n, r.ceiling_ms, r.u, r.delay_ms, r.delay_source, r.next_due_at, r.error, r.detail, r.excerpt),
+    r.state <> 0 AND d.state IN (r.state, 0) AND d.settled_at = r.settled_at AS ended_for_replay, r.state AS new_state, r.replay_id, r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
+    r.started_at, r.policy_hash, r.retry_n, r.ceiling_ms, r.u, r.delay_ms, r.delay_source, r.next_due_at, r.error, r.detail, r.excerpt,
+    CASE r.attempt_id WHEN 0 THEN 0 ELSE 256 + coalesce(octet_length(r.detail::text), 0) + coalesce(octet_length(r.error), 0)
+      + coalesce(octet_length(r.excerpt), 0) END AS weight),
 logged AS (
   INSERT INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, node_id, started_at, next_due_at, u, n, run, latency_us,
     retry_n, ceiling_ms, delay_ms, status, kind, class, reason, delay_source, charged, policy_hash, error, detail, excerpt)
@@ -75,11 +83,18 @@ logged AS (
     nullif(w.delay_source, 0), w.attempt_charged, w.policy_hash, nullif(w.error, ''), w.detail, w.excerpt
   FROM written w WHERE w.attempt_id <> 0)` + settleFreed
 
+	// settleWished is an attempt that did not succeed, of a delivery that somebody
+	// asked to be sent by hand meanwhile. It stays due for that, and if that fails,
+	// too, it becomes what this attempt made of it.
+	settleWished = `(d.state = 0 AND d.restore_state IS NOT NULL AND d.due_at IS DISTINCT FROM r.known_due AND r.class <> 1)`
+
 	settleFreed = `,
 freed AS (
-  INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes)
-  SELECT tenant_id, $1, -count(*), -sum(size) FROM written WHERE ended GROUP BY tenant_id ORDER BY tenant_id
-  ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes)`
+  INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes, stored)
+  SELECT tenant_id, $1, -count(*) FILTER (WHERE ended), -coalesce(sum(size) FILTER (WHERE ended), 0), sum(weight)
+  FROM written GROUP BY tenant_id ORDER BY tenant_id
+  ON CONFLICT (tenant_id, node_id) DO UPDATE SET
+    pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored)`
 
 	// settleOwned keeps the results of shards that the node $1 owns in the epoch
 	// it thinks. A fence is both in one number, see fence; $2 are the shards of
@@ -98,7 +113,8 @@ counted AS (
     SELECT replay_id, count(*) FILTER (WHERE attempt_id <> 0 AND class BETWEEN 1 AND 6) AS answers,
       count(*) FILTER (WHERE attempt_id <> 0 AND class BETWEEN 2 AND 5) AS errors,
       count(*) FILTER (WHERE attempt_id <> 0 AND class = 6) AS refused,
-      count(*) FILTER (WHERE ended AND new_state = 1) AS delivered, count(*) FILTER (WHERE ended AND new_state <> 1) AS failed
+      count(*) FILTER (WHERE ended_for_replay AND new_state = 1) AS delivered,
+      count(*) FILTER (WHERE ended_for_replay AND new_state <> 1) AS failed
     FROM written WHERE replay_id <> 0 GROUP BY replay_id ORDER BY replay_id) w
   WHERE p.id = w.replay_id)`
 

@@ -99,7 +99,7 @@ func (d *DB) countMatching(ctx context.Context, f *store.DeliveryFilter, p store
 			return store.Counted{}, err
 		}
 		if all {
-			n, err := d.countDue(ctx, endpoints, p.Limit+1)
+			n, err := d.countDue(ctx, endpoints, f.DueBy, p.Limit+1)
 			return store.Upto(n, p.Limit), err
 		}
 	}

@@ -168,6 +168,16 @@ func (d *DB) EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, 
 	return all, rev, nil
 }
 
+const countEndpoints = `SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL`
+
+// CountEndpoints counts a tenant's endpoints that are not deleted.
+func (d *DB) CountEndpoints(ctx context.Context, tenant hook.ID) (n int64, err error) {
+	if err := d.pool.QueryRow(ctx, countEndpoints, tenant).Scan(&n); err != nil {
+		return 0, failed("count endpoints", err)
+	}
+	return n, nil
+}
+
 const updateEndpoint = `
 UPDATE endpoints e SET uid = $4, url = $5, description = $6, event_types = $7, headers_sealed = $8, policy = $9, signatures = $10,
   body_mode = $11, metadata = $12, state = $13, state_reason = $14, probe_wanted_at = $15, reset_wanted_at = $16, updated_at = $17, rev = rev + 1

@@ -15,11 +15,13 @@ import (
 const saveLanes = `
 WITH saved AS (INSERT INTO lanes AS l (endpoint_id, tenant_id, epoch, updated_at, state, open_reason, opened_at, closed_at, blocked_at, last_bad_at,
   next_probe_at, hold_until, throttled_at, base_us, srtt_us, retry_after_us, lim, base_weight, healthy_peak, pace, slow_start, pace_slow_start,
-  failing_since, failing_attempts, failing_warned)
+  failing_since, failing_attempts, failing_warned, usual, proven, recovery_rate, held_us, ceiling, ceiling_learnt, ceiling_at,
+  ceiling_wait_us, mark, marked_at, host_rate)
 SELECT r.endpoint_id, r.tenant_id, r.epoch, $2, r.state, nullif(r.open_reason, 0), r.opened_at, r.closed_at, r.blocked_at, r.last_bad_at,
   r.next_probe_at, r.hold_until, r.throttled_at, nullif(r.base_us, 0), nullif(r.srtt_us, 0), nullif(r.retry_after_us, 0),
   r.lim, r.base_weight, r.healthy_peak, r.pace, r.slow_start, r.pace_slow_start, r.failing_since, r.failing_attempts,
-  r.failing_warned
+  r.failing_warned, r.usual, r.proven, r.recovery_rate, r.held_us, r.ceiling, r.ceiling_learnt, r.ceiling_at,
+  r.ceiling_wait_us, r.mark, r.marked_at, r.host_rate
 FROM (
     SELECT unnest($3::int[]) AS shard, unnest($4::bigint[]) AS epoch, unnest($5::bigint[]) AS endpoint_id,
       unnest($6::bigint[]) AS tenant_id, unnest($7::smallint[]) AS state, unnest($8::smallint[]) AS open_reason,
@@ -30,7 +32,11 @@ FROM (
       unnest($18::bigint[]) AS retry_after_us, unnest($19::float8[]) AS lim, unnest($20::float8[]) AS base_weight,
       unnest($21::float8[]) AS healthy_peak, unnest($22::float8[]) AS pace, unnest($23::bool[]) AS slow_start,
       unnest($24::bool[]) AS pace_slow_start, unnest($25::timestamptz[]) AS failing_since,
-      unnest($26::bigint[]) AS failing_attempts, unnest($27::smallint[]) AS failing_warned) AS r
+      unnest($26::bigint[]) AS failing_attempts, unnest($27::smallint[]) AS failing_warned,
+      unnest($28::float8[]) AS usual, unnest($29::float8[]) AS proven, unnest($30::float8[]) AS recovery_rate,
+      unnest($31::float8[]) AS ceiling, unnest($32::float8[]) AS ceiling_learnt, unnest($33::float8[]) AS mark,
+      unnest($34::float8[]) AS host_rate, unnest($35::bigint[]) AS held_us, unnest($36::bigint[]) AS ceiling_wait_us,
+      unnest($37::timestamptz[]) AS ceiling_at, unnest($38::timestamptz[]) AS marked_at) AS r
 WHERE r.epoch = (SELECT s.epoch FROM shards s WHERE s.shard = r.shard AND s.owner_id = $1)
 ON CONFLICT (endpoint_id) DO UPDATE SET
   epoch = excluded.epoch, updated_at = excluded.updated_at, state = excluded.state, open_reason = excluded.open_reason,
@@ -39,7 +45,10 @@ ON CONFLICT (endpoint_id) DO UPDATE SET
   base_us = excluded.base_us, srtt_us = excluded.srtt_us, retry_after_us = excluded.retry_after_us, lim = excluded.lim,
   base_weight = excluded.base_weight, healthy_peak = excluded.healthy_peak, pace = excluded.pace,
   slow_start = excluded.slow_start, pace_slow_start = excluded.pace_slow_start,
-  failing_since = excluded.failing_since, failing_attempts = excluded.failing_attempts, failing_warned = excluded.failing_warned
+  failing_since = excluded.failing_since, failing_attempts = excluded.failing_attempts, failing_warned = excluded.failing_warned,
+  usual = excluded.usual, proven = excluded.proven, recovery_rate = excluded.recovery_rate, held_us = excluded.held_us,
+  ceiling = excluded.ceiling, ceiling_learnt = excluded.ceiling_learnt, ceiling_at = excluded.ceiling_at,
+  ceiling_wait_us = excluded.ceiling_wait_us, mark = excluded.mark, marked_at = excluded.marked_at, host_rate = excluded.host_rate
 RETURNING l.endpoint_id)
 SELECT array_agg(endpoint_id) FROM saved`
 
@@ -108,6 +117,26 @@ func (r *run) addLanes(saves []*store.LaneSave) {
 	c.times(func(l *store.LaneSave) time.Time { return l.Checkpoint.FailingSince })
 	c.int8s(func(l *store.LaneSave) int64 { return int64(l.Checkpoint.FailingAttempts) })
 	c.int2s(func(l *store.LaneSave) int { return l.Checkpoint.FailingWarned })
+	addRates(c)
+}
+
+// addRates adds what the lanes have learnt about rates.
+func addRates(c columns[*store.LaneSave]) {
+	for _, rate := range []func(*lane.Checkpoint) float64{
+		func(p *lane.Checkpoint) float64 { return p.Usual },
+		func(p *lane.Checkpoint) float64 { return p.Proven },
+		func(p *lane.Checkpoint) float64 { return p.Recovery },
+		func(p *lane.Checkpoint) float64 { return p.Ceiling },
+		func(p *lane.Checkpoint) float64 { return p.CeilingLearnt },
+		func(p *lane.Checkpoint) float64 { return p.Mark },
+		func(p *lane.Checkpoint) float64 { return p.Host },
+	} {
+		c.float8s(func(l *store.LaneSave) float64 { return rate(&l.Checkpoint) })
+	}
+	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.Held.Microseconds() })
+	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.CeilingWait.Microseconds() })
+	c.times(func(l *store.LaneSave) time.Time { return l.Checkpoint.CeilingAt })
+	c.times(func(l *store.LaneSave) time.Time { return l.Checkpoint.MarkAt })
 }
 
 func laneState(open bool) int {
@@ -131,7 +160,8 @@ func (r *laneRun) report() {
 const lanesOf = `
 SELECT endpoint_id, state, coalesce(open_reason, 0), opened_at, closed_at, blocked_at, last_bad_at, next_probe_at, hold_until,
   throttled_at, coalesce(base_us, 0), coalesce(srtt_us, 0), coalesce(retry_after_us, 0), lim, base_weight, healthy_peak,
-  pace, slow_start, pace_slow_start, failing_since, failing_attempts, failing_warned
+  pace, slow_start, pace_slow_start, failing_since, failing_attempts, failing_warned,
+  usual, proven, recovery_rate, held_us, ceiling, ceiling_learnt, ceiling_at, ceiling_wait_us, mark, marked_at, host_rate
 FROM lanes WHERE endpoint_id = ANY($1)`
 
 // savedLane is a checkpoint as it was read.
@@ -143,15 +173,19 @@ type savedLane struct {
 func scanLane(row pgx.Row) (savedLane, error) {
 	var s savedLane
 	var state int16
-	var base, srtt, retryAfter int64
+	var base, srtt, retryAfter, held, wait int64
 	p := &s.checkpoint
 	err := row.Scan(&s.endpoint, &state, &p.OpenReason, (*moment)(&p.OpenedAt), (*moment)(&p.ClosedAt), (*moment)(&p.BlockedAt),
 		(*moment)(&p.LastBadAt), (*moment)(&p.NextProbeAt), (*moment)(&p.HoldUntil), (*moment)(&p.ThrottledAt), &base, &srtt, &retryAfter,
 		&p.Limit, &p.BaseWeight, &p.HealthyPeak, &p.Pace, &p.SlowStart, &p.PaceSlowStart,
-		(*moment)(&p.FailingSince), &p.FailingAttempts, &p.FailingWarned)
+		(*moment)(&p.FailingSince), &p.FailingAttempts, &p.FailingWarned,
+		&p.Usual, &p.Proven, &p.Recovery, &held, &p.Ceiling, &p.CeilingLearnt, (*moment)(&p.CeilingAt), &wait, &p.Mark,
+		(*moment)(&p.MarkAt), &p.Host)
 	p.Open = state == 1
 	p.BaseLatency = time.Duration(base) * time.Microsecond
 	p.SRTT = time.Duration(srtt) * time.Microsecond
 	p.RetryAfter = time.Duration(retryAfter) * time.Microsecond
+	p.Held = time.Duration(held) * time.Microsecond
+	p.CeilingWait = time.Duration(wait) * time.Microsecond
 	return s, err
 }

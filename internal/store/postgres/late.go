@@ -143,7 +143,7 @@ func (d *DB) moveIdleSince(ctx context.Context, u *unwritten, now time.Time) err
 	u.pass(since)
 	err = conn.SendBatch(ctx, b).Close()
 	if isCode(err, codeLockTimeout) || ctx.Err() != nil {
-		return nil //nolint:nilerr // somebody is in the way; nothing depends on this, and there is another look soon
+		return nil // somebody is in the way; nothing depends on this, and there is another look soon
 	}
 	return err
 }

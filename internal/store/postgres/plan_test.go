@@ -162,7 +162,7 @@ func TestPlansOfCommits(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), age); err != nil {
 			t.Fatal(err)
 		}
-		settle, first := plan(t, conn, postgres.SettleSQL, 49), plan(t, conn, postgres.SettleFirstSQL, 15)
+		settle, first := plan(t, conn, postgres.SettleSQL, 50), plan(t, conn, postgres.SettleFirstSQL, 15)
 		for _, want := range []string{"using deliveries_pkey", "using shards_pkey", "hashed SubPlan"} {
 			for _, p := range []string{settle, first} {
 				if !strings.Contains(p, want) {
@@ -170,7 +170,7 @@ func TestPlansOfCommits(t *testing.T) {
 				}
 			}
 		}
-		counted := plan(t, conn, postgres.SettleReplaySQL, 49)
+		counted := plan(t, conn, postgres.SettleReplaySQL, 50)
 		if !strings.Contains(counted, "using replays_pkey") {
 			t.Errorf("settle of a replay: does not use replays_pkey:\n%s", counted)
 		}
@@ -204,6 +204,8 @@ var filters = map[string]struct {
 	"pending of tenant":     {store.DeliveryFilter{Tenant: 7, States: pendingOnly}, "deliveries_tenant"},
 	"retrying of tenant":    {store.DeliveryFilter{Tenant: 7, Retrying: true}, "deliveries_tenant"},
 	"pending of several":    {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008, 1009}, States: pendingOnly}, "deliveries_tenant"},
+	"due of several":        {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008, 1009}, DueBy: time.Unix(1_800_000_000, 0)}, "deliveries_tenant"},
+	"due of endpoint":       {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}, DueBy: time.Unix(1_800_000_000, 0)}, "deliveries_log"},
 	"delivered of tenant":   {store.DeliveryFilter{Tenant: 7, States: deliveredOnly}, "deliveries_tenant"},
 	"dead of tenant":        {store.DeliveryFilter{Tenant: 7, States: deadOnly}, "deliveries_dead_tenant"},
 	"endpoint":              {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}}, "deliveries_log"},
@@ -244,7 +246,9 @@ func TestPlansOfLists(t *testing.T) {
 		}
 		few := store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008, 1009}, States: pendingOnly}
 		wantWalk(t, conn, "few pending, "+age.name, store.WalkDue, &few, "deliveries_due")
-		if got := plan(t, conn, postgres.CountDueSQL, 2); !strings.Contains(got, "using deliveries_due on deliveries") || strings.Contains(got, "Sort") {
+		few.DueBy = time.Now()
+		wantWalk(t, conn, "few due, "+age.name, store.WalkDue, &few, "deliveries_due")
+		if got := plan(t, conn, postgres.CountDueSQL, 3); !strings.Contains(got, "using deliveries_due on deliveries") || strings.Contains(got, "Sort") {
 			t.Errorf("count of few pending, %s: %s", age.name, got)
 		}
 	}

@@ -90,10 +90,13 @@ const (
 DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
   SELECT tenant_id, scope, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 
+	oldAudit = `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < $1 ORDER BY id LIMIT $2)`
+
 	expiredSecrets = `DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
 )
 
-// expired removes keys and secrets past now; more tells that some are left.
+// expired removes keys and secrets past now, and old audit records; more tells
+// that some are left.
 func (s *pruning) expired(ctx context.Context) (more bool, err error) {
 	keys, err := s.conn.Exec(ctx, expiredKeys, at(s.step.Now), s.limit)
 	if err != nil {
@@ -103,8 +106,14 @@ func (s *pruning) expired(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, failed("remove expired secrets", err)
 	}
+	audit, err := s.conn.Exec(ctx, oldAudit, hook.IDFloor(s.step.AuditBefore), s.limit)
+	if err != nil {
+		return false, failed("remove old audit records", err)
+	}
 	s.removed.Keys += keys.RowsAffected()
-	return keys.RowsAffected() == int64(s.limit) || secrets.RowsAffected() == int64(s.limit), nil
+	s.removed.Audit += audit.RowsAffected()
+	full := int64(s.limit)
+	return keys.RowsAffected() == full || secrets.RowsAffected() == full || audit.RowsAffected() == full, nil
 }
 
 // dayTables are all partitions, also those that an interrupted run has detached
@@ -148,8 +157,25 @@ WITH gone AS (
     SELECT id FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND state <> 0 AND NOT (state = 2 AND settled_at > $3)
     ORDER BY event_id, endpoint_id LIMIT $4)
     AND state <> 0
-  RETURNING first_attempt)
+  RETURNING tenant_id, first_attempt,
+    512 + CASE WHEN first_attempt IS NULL THEN 0 ELSE 256 + octet_length(first_attempt) + coalesce(octet_length(first_excerpt), 0) END AS weight),
+` + leftTenants + `
 SELECT count(*), count(first_attempt) FROM gone`
+
+	// leftTenants takes away from tenants what has gone, by the weights of
+	// store.StoredBy and store.StoredByAttempt. What a tenant that is gone itself
+	// leaves behind is nobody's.
+	leftTenants = `
+left_tenants AS (
+  INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes, stored)
+  SELECT tenant_id, 0, 0, 0, -sum(weight) FROM gone WHERE tenant_id IN (SELECT id FROM tenants) GROUP BY tenant_id ORDER BY tenant_id
+  ON CONFLICT (tenant_id, node_id) DO UPDATE SET stored = u.stored + excluded.stored)`
+
+	// weighPartition counts the rows of a partition that is about to be dropped.
+	weighPartition = `
+WITH gone AS MATERIALIZED (SELECT tenant_id, count(*) AS n, sum(%s) AS weight FROM %s GROUP BY tenant_id),
+` + leftTenants + `
+SELECT coalesce(sum(n), 0)::bigint FROM gone`
 )
 
 // day removes one day, or a part of it; finished tells whether the day is gone.
@@ -195,9 +221,13 @@ func (s *pruning) mustStay(ctx context.Context, d day) (stays bool, err error) {
 func (s *pruning) dropDay(ctx context.Context, d day) error {
 	for _, t := range []struct {
 		table   string
+		weight  string // of a row
 		removed *int64
-	}{{"attempts", &s.removed.Attempts}, {"events", &s.removed.Events}} {
-		n, err := s.drop(ctx, t.table, d.partition(t.table))
+	}{
+		{"attempts", "256 + coalesce(octet_length(detail::text), 0) + coalesce(octet_length(error), 0) + coalesce(octet_length(excerpt), 0)", &s.removed.Attempts},
+		{"events", "256 + octet_length(payload)", &s.removed.Events},
+	} {
+		n, err := s.drop(ctx, t.table, d.partition(t.table), t.weight)
 		if err != nil {
 			return fmt.Errorf("drop partition %s: %w", d.partition(t.table), err)
 		}
@@ -214,7 +244,7 @@ FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid WHERE c.oid = to_r
 
 // drop detaches a partition without stopping readers and writers of the table,
 // then drops it and returns how many rows it had.
-func (s *pruning) drop(ctx context.Context, table, partition string) (int64, error) {
+func (s *pruning) drop(ctx context.Context, table, partition, weight string) (int64, error) {
 	var attached, detaching, concurrently bool
 	rows, err := s.conn.Query(ctx, partitionState, partition)
 	if err != nil {
@@ -237,9 +267,12 @@ func (s *pruning) drop(ctx context.Context, table, partition string) (int64, err
 		}
 	}
 	var n int64
-	if err := s.conn.QueryRow(ctx, "SELECT count(*) FROM "+partition).Scan(&n); err != nil {
-		return 0, err
-	}
-	_, err = s.conn.Exec(ctx, "DROP TABLE "+partition)
+	err = pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, fmt.Sprintf(weighPartition, weight, partition)).Scan(&n); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DROP TABLE "+partition)
+		return err
+	})
 	return n, err
 }

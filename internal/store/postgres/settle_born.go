@@ -40,7 +40,8 @@ WITH written AS (
     first_delivered_at = coalesce(d.first_delivered_at, excluded.first_delivered_at),
     first_attempt = excluded.first_attempt, first_excerpt = excluded.first_excerpt
   WHERE excluded.attempts = 1 AND d.event_id = excluded.event_id AND d.attempts = 0 AND (d.run = 1 OR d.state <> 0)
-  RETURNING d.id, d.tenant_id, d.size, d.attempts, d.state = 1 AND d.settled_at = d.last_at AS ended)` + settleFreed + `
+  RETURNING d.id, d.tenant_id, d.size, d.attempts, d.state = 1 AND d.settled_at = d.last_at AS ended,
+    CASE d.attempts WHEN 0 THEN 0 ELSE 256 + octet_length(d.first_attempt) + coalesce(octet_length(d.first_excerpt), 0) END AS weight)` + settleFreed + `
 SELECT array_agg(id) FROM written WHERE attempts = 1`
 
 // birth is a row that a delivery lacked, with its result if it comes with one.

@@ -21,6 +21,7 @@ func (r *run) addSettles(settles []*store.Settle) error {
 	addLast(c)
 	c.times(func(s *store.Settle) time.Time { return s.Delivery.FirstDeliveredAt })
 	r.addAttempts(settles)
+	c.times(func(s *store.Settle) time.Time { return s.Due })
 	return nil
 }
 

@@ -28,7 +28,8 @@ WITH written AS (
   WHERE d.id = r.id AND d.attempts = 0 AND (d.run = 1 OR d.state <> 0)
     AND ` + settleOwned + `
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, d.state = 1 AND d.settled_at = r.at AS ended,
-    r.attempt_id, r.kind, r.charged, r.status, r.latency_us, r.started_at, r.u, r.policy_hash, r.detail, r.excerpt),
+    r.attempt_id, r.kind, r.charged, r.status, r.latency_us, r.started_at, r.u, r.policy_hash, r.detail, r.excerpt,
+    256 + coalesce(octet_length(r.detail::text), 0) + coalesce(octet_length(r.excerpt), 0) AS weight),
 logged AS (
   INSERT INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, node_id, started_at, u, n, run, latency_us, status, kind,
     class, reason, charged, policy_hash, detail, excerpt)

@@ -200,9 +200,11 @@ func (d *DB) ConfigRev(ctx context.Context, tenant hook.ID) (int64, error) {
 	return rev, nil
 }
 
-const usage = `SELECT tenant_id, sum(pending)::bigint, sum(bytes)::bigint FROM tenant_usage GROUP BY tenant_id HAVING sum(pending) <> 0`
+const usage = `
+SELECT tenant_id, sum(pending)::bigint, sum(bytes)::bigint, greatest(sum(stored), 0)::bigint FROM tenant_usage GROUP BY tenant_id
+HAVING sum(pending) <> 0 OR sum(stored) > 0`
 
-// Usage returns what each tenant has pending, over all nodes.
+// Usage returns what each tenant has pending and stored, over all nodes.
 func (d *DB) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
 	rows, err := d.pool.Query(ctx, usage)
 	if err != nil {
@@ -211,7 +213,7 @@ func (d *DB) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
 	all := map[hook.ID]store.Usage{}
 	var id hook.ID
 	var u store.Usage
-	if _, err := pgx.ForEachRow(rows, []any{&id, &u.Pending, &u.Bytes}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&id, &u.Pending, &u.Bytes, &u.Stored}, func() error {
 		all[id] = u
 		return nil
 	}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,7 +31,7 @@ func (q *query) walk(w store.Walk, f *store.DeliveryFilter, r store.IDs) {
 		q.within("endpoint_id", f.Endpoints[0], r)
 		q.and("d.state = 2")
 	case store.WalkDue:
-		q.sql += strings.Replace(dueOf, "?", q.arg(f.Endpoints), 1)
+		q.sql += strings.NewReplacer("$endpoints", q.arg(f.Endpoints), "$by", q.arg(at(f.DueBy))).Replace(dueOf)
 		q.and("d.id >= ? AND d.id < ?", r.From, r.To)
 	case store.WalkEvent:
 		q.sql += "deliveries d WHERE (d.event_id, d.endpoint_id) >= (" + q.arg(f.Event) + ", 0)"
@@ -48,9 +49,9 @@ func (q *query) walk(w store.Walk, f *store.DeliveryFilter, r store.IDs) {
 // dueOf is what is pending for some endpoints, by deliveries_due alone: no
 // other index has its order, and OFFSET 0 keeps the planner from joining in
 // another way.
-const dueOf = `(SELECT DISTINCT id FROM unnest(?::bigint[]) AS id) ep CROSS JOIN LATERAL (
+const dueOf = `(SELECT DISTINCT id FROM unnest($endpoints::bigint[]) AS id) ep CROSS JOIN LATERAL (
   SELECT * FROM deliveries p
-  WHERE p.endpoint_id = ep.id AND p.due_at >= '-infinity' AND p.state = 0 ORDER BY p.due_at, p.id OFFSET 0) d
+  WHERE p.endpoint_id = ep.id AND p.due_at <= coalesce($by::timestamptz, 'infinity') AND p.state = 0 ORDER BY p.due_at, p.id OFFSET 0) d
 WHERE true`
 
 // within reads a range of an index on (key, id).
@@ -97,6 +98,9 @@ func (q *query) matching(f *store.DeliveryFilter) {
 	}
 	if f.Retrying {
 		q.and("d.state = ANY(?::smallint[]) AND d.attempts > 0", enums([]hook.DeliveryState{hook.Pending}))
+	}
+	if !f.DueBy.IsZero() {
+		q.and("d.state = ANY(?::smallint[]) AND d.due_at <= ?", enums([]hook.DeliveryState{hook.Pending}), at(f.DueBy))
 	}
 	if len(f.Reasons) > 0 {
 		q.and("d.reason = ANY(?::smallint[])", enums(f.Reasons))
@@ -209,12 +213,14 @@ const (
 	countDue = `
 SELECT count(*) FROM (SELECT FROM (SELECT DISTINCT id FROM unnest($1::bigint[]) AS id) ep CROSS JOIN LATERAL (
   SELECT FROM deliveries p
-  WHERE p.endpoint_id = ep.id AND p.due_at >= '-infinity' AND p.state = 0 ORDER BY p.due_at, p.id LIMIT $2) d LIMIT $2) due`
+  WHERE p.endpoint_id = ep.id AND p.due_at <= coalesce($3::timestamptz, 'infinity') AND p.state = 0
+  ORDER BY p.due_at, p.id LIMIT $2) d LIMIT $2) due`
 )
 
-// countDue counts up to limit deliveries that are pending for some endpoints.
-func (d *DB) countDue(ctx context.Context, endpoints []hook.ID, limit int) (n int, err error) {
-	err = d.pool.QueryRow(ctx, countDue, endpoints, limit).Scan(&n)
+// countDue counts up to limit deliveries that are pending for some endpoints,
+// and due by a moment unless that is zero.
+func (d *DB) countDue(ctx context.Context, endpoints []hook.ID, by time.Time, limit int) (n int, err error) {
+	err = d.pool.QueryRow(ctx, countDue, endpoints, limit, at(by)).Scan(&n)
 	return n, err
 }
 
@@ -242,7 +248,7 @@ func (d *DB) chooseWalk(ctx context.Context, f *store.DeliveryFilter, p store.Pa
 			return f.Walk(), err
 		}
 	}
-	n, err := d.countDue(ctx, endpoints, f.Look(p)+1)
+	n, err := d.countDue(ctx, endpoints, f.DueBy, f.Look(p)+1)
 	if err != nil || n > f.Look(p) {
 		return f.Walk(), err
 	}

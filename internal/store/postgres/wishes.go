@@ -33,6 +33,9 @@ const (
 UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = coalesce(reason, 0), state = 0, due_at = $2, reason = NULL,
   replay_id = CASE state WHEN 0 THEN replay_id END
 WHERE id = $1`
+
+	// retryAgain makes the wish a later one than that which is under way.
+	retryAgain = `UPDATE deliveries SET due_at = greatest($2, due_at + interval '1 microsecond') WHERE id = $1`
 )
 
 // RetryDelivery makes the delivery due at now for one manual send and keeps
@@ -46,10 +49,14 @@ func (d *DB) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Tim
 		if !alive {
 			return hook.ErrStateConflict
 		}
-		if row.Restore != nil {
-			return nil // asked before and not sent yet
+		if row.DueAt.Equal(now) {
+			now = now.Add(time.Microsecond) // the due time tells a wish from what was before
 		}
-		if _, err := tx.Exec(ctx, retryDelivery, id, at(now)); err != nil {
+		wish := retryDelivery
+		if row.Restore != nil {
+			wish = retryAgain
+		}
+		if _, err := tx.Exec(ctx, wish, id, at(now)); err != nil {
 			return err
 		}
 		if row.State == hook.Pending {

@@ -65,23 +65,26 @@ func (c *commit) owns(shard int, epoch int64) bool { return c.shards.holds(c.bat
 
 // count notes that deliveries of a tenant became pending or stopped being so.
 func (c *commit) count(tenant hook.ID, pending, bytes int64) {
-	u := c.usage[tenant]
-	u.Pending += pending
-	u.Bytes += bytes
-	c.usage[tenant] = u
+	c.usage[tenant] = c.usage[tenant].Plus(store.Usage{Pending: pending, Bytes: bytes})
+}
+
+// keep notes that a tenant's rows take so much.
+func (c *commit) keep(tenant hook.ID, stored int64) {
+	c.usage[tenant] = c.usage[tenant].Plus(store.Usage{Stored: stored})
 }
 
 // addUsage moves the counters of one tenant and node.
 const addUsage = `
-INSERT INTO tenant_usage (tenant_id, node_id, pending, bytes) VALUES (?, ?, ?, ?)
-ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = pending + excluded.pending, bytes = bytes + excluded.bytes`
+INSERT INTO tenant_usage (tenant_id, node_id, pending, bytes, stored) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (tenant_id, node_id) DO UPDATE SET
+  pending = pending + excluded.pending, bytes = bytes + excluded.bytes, stored = stored + excluded.stored`
 
 func (c *commit) writeUsage() error {
 	for tenant, u := range c.usage {
 		if u == (store.Usage{}) {
 			continue
 		}
-		if _, err := c.exec(c.addUsage.bind(int64(tenant), int64(c.batch.Node), u.Pending, u.Bytes)); err != nil {
+		if _, err := c.exec(c.addUsage.bind(int64(tenant), int64(c.batch.Node), u.Pending, u.Bytes, u.Stored)); err != nil {
 			return err
 		}
 	}

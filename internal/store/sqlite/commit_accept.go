@@ -235,6 +235,7 @@ func (c *commit) insert(a *store.Accept) error {
 		size += int64(a.Deliveries[i].Size)
 	}
 	c.count(e.TenantID, int64(len(a.Deliveries)), size)
+	c.keep(e.TenantID, store.StoredBy(len(a.Deliveries), len(payload)))
 	a.Outcome, a.EventID, a.Count = store.AcceptStored, e.ID, len(a.Deliveries)
 	return nil
 }

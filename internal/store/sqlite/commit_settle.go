@@ -14,7 +14,16 @@ UPDATE deliveries SET state = ?, due_at = ?, attempts = ?, run_due_at = ?, charg
   throttles = ?, prev_delay_ms = ?, limited = ?, replay_id = ?, reason = ?, last_attempt_id = ?, last_class = ?, last_reason = ?,
   last_status = ?, last_latency_us = ?, last_at = ?, settled_at = ?, first_delivered_at = coalesce(first_delivered_at, ?),
   restore_state = ?, restore_due_at = ?, restore_reason = ?
-WHERE id = ? AND state = 0 AND attempts = ? AND run = ?`
+WHERE id = ? AND state = 0 AND attempts = ? AND run = ? AND (restore_state IS NULL OR ? OR due_at = ?)`
+
+	// settleWished is settlePending for an attempt that did not succeed, of a
+	// delivery that somebody asked to be sent by hand meanwhile. It stays due for
+	// that, and if that fails, too, it becomes what this attempt made of it.
+	settleWished = `
+UPDATE deliveries SET attempts = ?, run_due_at = ?, charged = ?, failures = ?, fails = ?, throttles = ?, prev_delay_ms = ?, limited = ?,
+  replay_id = ?, last_attempt_id = ?, last_class = ?, last_reason = ?, last_status = ?, last_latency_us = ?, last_at = ?, settled_at = ?,
+  restore_state = ?, restore_due_at = ?, restore_reason = ?
+WHERE id = ? AND state = 0 AND attempts = ? AND run = ? AND restore_state IS NOT NULL`
 
 	// settleDelivered is settlePending for the first attempt of a new delivery
 	// that succeeded. Nothing else of its row can have changed but the wish for a
@@ -35,7 +44,7 @@ WHERE id = ? AND state <> 0 AND attempts = ?`
 	// endPending ends a delivery without an attempt.
 	endPending = `
 UPDATE deliveries SET state = ?, due_at = ?, reason = ?, settled_at = ?, restore_state = ?, restore_due_at = ?, restore_reason = ?
-WHERE id = ? AND state = 0 AND attempts = ? AND run = ?`
+WHERE id = ? AND state = 0 AND attempts = ? AND run = ? AND (restore_state IS NULL OR due_at = ?)`
 
 	// findSettled reads what a settle that did not match is compared with.
 	findSettled = `
@@ -55,14 +64,15 @@ INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id,
 )
 
 type settleStatements struct {
-	pending, delivered, ended, end, find, findAttempt single
-	attempts, retried, born, bornAttempts             bulk
-	document                                          []byte // space to encode in
+	pending, wished, delivered, ended, end, find, findAttempt single
+	attempts, retried, born, bornAttempts                     bulk
+	document                                                  []byte // space to encode in
 }
 
 func newSettleStatements() settleStatements {
 	return settleStatements{
 		pending:     single{query: settlePending},
+		wished:      single{query: settleWished},
 		delivered:   single{query: settleDelivered},
 		ended:       single{query: settleEnded},
 		end:         single{query: endPending},
@@ -121,6 +131,13 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 		c.attemptWritten(s, ended)
 		return nil
 	}
+	if changed, err = c.settleWished(s); err != nil {
+		return err
+	}
+	if changed == 1 {
+		c.attemptWritten(s, s.Delivery.State != hook.Pending) // for its replay it has ended
+		return nil
+	}
 	if changed, err = c.settleEnded(s); err != nil {
 		return err
 	}
@@ -164,7 +181,26 @@ func (c *commit) settlePending(s *store.Settle) (int64, error) {
 		int64(p.Failures), int64(p.Fails), int64(p.Throttles), p.PrevDelay.Milliseconds(), limited, orNull(d.ReplayID),
 		orNull(d.Reason), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
 		last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt),
-		state, due, reason, int64(d.ID), int64(s.Prev), int64(p.Run)))
+		state, due, reason, int64(d.ID), int64(s.Prev), int64(p.Run), bit(s.Attempt.Class == hook.Success), s.Due.UnixMicro()))
+}
+
+// settleWished counts an attempt of a delivery that settlePending left alone
+// because of a wish.
+func (c *commit) settleWished(s *store.Settle) (int64, error) {
+	d, p, last := &s.Delivery, &s.Delivery.Progress, &s.Delivery.Last
+	limited, err := tallyText(p.Limited)
+	if err != nil {
+		return 0, err
+	}
+	replay := d.ReplayID
+	if d.State != hook.Pending {
+		replay = 0 // has counted the end
+	}
+	return c.exec(c.settle.wished.bind(
+		int64(s.Prev+1), p.RunDueAt.UnixMicro(), int64(p.Charged), int64(p.Failures), int64(p.Fails), int64(p.Throttles),
+		p.PrevDelay.Milliseconds(), limited, orNull(replay), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason),
+		int64(last.Status), last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt),
+		int64(d.State), d.DueAt.UnixMicro(), orNull(d.Reason), int64(d.ID), int64(s.Prev), int64(p.Run)))
 }
 
 // firstSuccess reports whether s is the success of the first attempt that its
@@ -189,7 +225,7 @@ func (c *commit) settleEnd(s *store.Settle) error {
 	state, due, reason := restoreColumns(d.Restore)
 	changed, err := c.exec(c.settle.end.bind(
 		int64(d.State), d.DueAt.UnixMicro(), orNull(d.Reason), stamp(d.SettledAt), state, due, reason, int64(d.ID), int64(s.Prev),
-		int64(d.Progress.Run)))
+		int64(d.Progress.Run), s.Due.UnixMicro()))
 	if err != nil {
 		return err
 	}
@@ -221,13 +257,16 @@ func (c *commit) addAttempt(a *hook.Attempt) {
 	if !plain {
 		rows = &c.settle.retried
 	}
+	detail := c.detail(&a.Detail)
 	rows.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
 		int64(a.Number), int64(a.Run), int64(a.Kind), int64(a.Class), int64(a.Reason), bit(a.Charged), int64(a.Status),
-		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), c.detail(&a.Detail), blobOrNull(a.Excerpt))
+		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), detail, blobOrNull(a.Excerpt))
 	if !plain {
 		rows.add(int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(), int64(a.DelaySource), stamp(a.NextDueAt),
 			textOrNull(a.Error))
 	}
+	text, _ := detail.(string)
+	c.keep(a.TenantID, store.StoredByAttempt(len(text)+len(a.Error)+len(a.Excerpt)))
 }
 
 // detail is the document of an attempt, NULL when it is empty.

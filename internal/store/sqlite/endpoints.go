@@ -121,6 +121,15 @@ func (db *DB) EndpointsOf(ctx context.Context, tenant hook.ID) (out []hook.Endpo
 	return out, rev, db.readErr("read endpoints", err)
 }
 
+const countEndpoints = `
+SELECT count(*) FROM endpoints WHERE tenant_id = ?1 AND deleted_at IS NULL`
+
+// CountEndpoints implements store.Endpoints.
+func (db *DB) CountEndpoints(ctx context.Context, tenant hook.ID) (n int64, err error) {
+	err = db.row(ctx, countEndpoints, tenant).Scan(&n)
+	return n, db.readErr("count endpoints", err)
+}
+
 const updateEndpoint = `
 UPDATE endpoints SET uid = ?, url = ?, description = ?, event_types = ?, headers_sealed = ?, policy = ?, signatures = ?, body_mode = ?,
   metadata = ?, state = ?, state_reason = ?, probe_wanted_at = ?, reset_wanted_at = ?, updated_at = ?, rev = rev + 1

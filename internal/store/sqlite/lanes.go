@@ -113,8 +113,10 @@ SELECT ` + secretColumns + ` FROM json_each(?1) AS wanted JOIN secrets s ON s.en
 
 	laneColumns = `l.state, l.open_reason, l.opened_at, l.closed_at, l.blocked_at, l.last_bad_at, l.next_probe_at, l.hold_until,
   coalesce(l.lim, 0.0), l.slow_start, l.base_us, coalesce(l.base_weight, 0.0), l.srtt_us, coalesce(l.healthy_peak, 0.0),
-  coalesce(l.pace, 0.0), l.pace_slow_start, l.throttled_at, l.retry_after_us, l.failing_since, l.failing_attempts,
-  l.failing_warned`
+  coalesce(l.pace, 0.0), l.pace_slow_start, l.throttled_at, l.retry_after_us,
+  coalesce(l.usual, 0.0), coalesce(l.proven, 0.0), coalesce(l.recovery_rate, 0.0), l.held_us,
+  coalesce(l.ceiling, 0.0), coalesce(l.ceiling_learnt, 0.0), l.ceiling_at, l.ceiling_wait_us, coalesce(l.mark, 0.0), l.marked_at,
+  coalesce(l.host_rate, 0.0), l.failing_since, l.failing_attempts, l.failing_warned`
 )
 
 // Destinations implements store.LaneReader.
@@ -150,8 +152,10 @@ func scanDestination(r scannable, d *store.Destination) error {
 		number(&open), number(&p.OpenReason), when(&p.OpenedAt), when(&p.ClosedAt), when(&p.BlockedAt), when(&p.LastBadAt),
 		when(&p.NextProbeAt), when(&p.HoldUntil), &p.Limit, number(&slowStart), span(&p.BaseLatency, time.Microsecond),
 		&p.BaseWeight, span(&p.SRTT, time.Microsecond), &p.HealthyPeak, &p.Pace, number(&paceSlowStart),
-		when(&p.ThrottledAt), span(&p.RetryAfter, time.Microsecond), when(&p.FailingSince), number(&p.FailingAttempts),
-		number(&p.FailingWarned))
+		when(&p.ThrottledAt), span(&p.RetryAfter, time.Microsecond),
+		&p.Usual, &p.Proven, &p.Recovery, span(&p.Held, time.Microsecond), &p.Ceiling, &p.CeilingLearnt, when(&p.CeilingAt),
+		span(&p.CeilingWait, time.Microsecond), &p.Mark, when(&p.MarkAt), &p.Host,
+		when(&p.FailingSince), number(&p.FailingAttempts), number(&p.FailingWarned))
 	if err := r.Scan(columns...); err != nil {
 		return err
 	}

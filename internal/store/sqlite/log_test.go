@@ -54,7 +54,7 @@ func logPerEvent(t *testing.T, wait time.Duration) float64 {
 		}
 		w.now = time.Now().Truncate(time.Microsecond)
 		a := w.batch(1).Accepts[0]
-		check(t, writer.Accept(a))
+		check(t, writer.Accept(a.Event.TenantID, store.Load{Rows: 2}, func() []*store.Accept { return []*store.Accept{a} }))
 		settle := w.success(a.Deliveries[0])
 		time.AfterFunc(5*time.Millisecond, func() { writer.Settle(settle, nil) })
 		time.Sleep(time.Second / 77)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -140,7 +141,8 @@ func marksOfLog(path string) (first mark, marks map[uint32]bool, frames int, err
 	if magic&1 != 0 {
 		sum.order = binary.BigEndian
 	}
-	if sum.add(head[:24]); magic&^1 != logMagic || size < 512 || size > 65536 || size&(size-1) != 0 || !sum.is(head[24:]) {
+	sum.add(head[:24])
+	if magic&^1 != logMagic || size < 512 || size > 65536 || size&(size-1) != 0 || !sum.is(head[24:]) {
 		return first, nil, 0, nil // SQLite takes such a log for an empty one
 	}
 	marks = make(map[uint32]bool)
@@ -153,7 +155,7 @@ func marksOfLog(path string) (first mark, marks map[uint32]bool, frames int, err
 		page := frame[logFrameHeader:]
 		sum.add(frame[:8])
 		sum.add(page)
-		if string(frame[8:16]) != string(head[16:24]) || !sum.is(frame[16:24]) {
+		if !bytes.Equal(frame[8:16], head[16:24]) || !sum.is(frame[16:24]) {
 			return first, marks, frames, nil // left over from an earlier log, or cut short
 		}
 		if binary.BigEndian.Uint32(frame) == 1 {

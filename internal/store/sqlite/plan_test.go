@@ -70,6 +70,8 @@ func TestPlansOfLists(t *testing.T) {
 		"pending of tenant":     {store.DeliveryFilter{Tenant: 1, States: pending}, "deliveries_tenant" + byTenant},
 		"retrying of tenant":    {store.DeliveryFilter{Tenant: 1, Retrying: true}, "deliveries_tenant" + byTenant},
 		"pending of several":    {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1, 2}, States: pending}, "deliveries_tenant" + byTenant},
+		"due of several":        {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1, 2}, DueBy: time.Now()}, "deliveries_tenant" + byTenant},
+		"due of endpoint":       {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}, DueBy: time.Now()}, "deliveries_log" + byEndpoint},
 		"delivered of tenant":   {store.DeliveryFilter{Tenant: 1, States: delivered}, "deliveries_tenant" + byTenant},
 		"reason of tenant":      {store.DeliveryFilter{Tenant: 1, Reasons: []hook.EndReason{hook.DeadExpired}}, "deliveries_tenant" + byTenant},
 		"dead of tenant":        {store.DeliveryFilter{Tenant: 1, States: dead, Types: []string{"a"}}, "deliveries_dead_tenant" + byTenant},
@@ -85,6 +87,8 @@ func TestPlansOfLists(t *testing.T) {
 	}
 	few := store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1, 2}, States: pending}
 	wantWalk(t, conn, "few pending", store.WalkDue, &few, "deliveries_due (endpoint_id=?)")
+	few.DueBy = time.Now()
+	wantWalk(t, conn, "few due", store.WalkDue, &few, "deliveries_due (endpoint_id=? AND due_at<?)")
 }
 
 func wantWalk(t *testing.T, conn *sql.DB, name string, w store.Walk, f *store.DeliveryFilter, index string) {

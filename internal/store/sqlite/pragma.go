@@ -18,7 +18,7 @@ import (
 // no room, or no directory, for them.
 var (
 	writerSettings = url.Values{
-		"_busy_timeout": {"5000"}, "_foreign_keys": {"1"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
+		"_busy_timeout": {"5000"}, "_foreign_keys": {"1"}, "_journal_mode": {"WAL"}, "_synchronous": {synchronous},
 		"_pragma": {
 			"page_size(8192)", "mmap_size(0)", "temp_store(MEMORY)", "cache_size(-16384)",
 			"wal_autocheckpoint(0)", "journal_size_limit(" + strconv.Itoa(logKeep) + ")",
@@ -68,7 +68,7 @@ var errNotDurable = errors.New("store would not be durable")
 // one, silently keeps another journal mode.
 func checkDurable(ctx context.Context, conn *sql.Conn) error {
 	for _, want := range []struct{ pragma, value string }{
-		{"journal_mode", "wal"}, {"synchronous", "2"}, {"foreign_keys", "1"},
+		{"journal_mode", "wal"}, {"synchronous", synchronousLevel}, {"foreign_keys", "1"},
 	} {
 		var got string
 		if err := conn.QueryRowContext(ctx, "PRAGMA "+want.pragma).Scan(&got); err != nil {

@@ -167,7 +167,8 @@ func (t tx) bumpConfigRev(tenant hook.ID) error {
 }
 
 const usage = `
-SELECT tenant_id, sum(pending), sum(bytes) FROM tenant_usage GROUP BY tenant_id HAVING sum(pending) <> 0 OR sum(bytes) <> 0`
+SELECT tenant_id, sum(pending), sum(bytes), max(sum(stored), 0) FROM tenant_usage GROUP BY tenant_id
+HAVING sum(pending) <> 0 OR sum(bytes) <> 0 OR sum(stored) > 0`
 
 // Usage implements store.Tenants.
 func (db *DB) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
@@ -175,7 +176,7 @@ func (db *DB) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
 		tenant hook.ID
 		store.Usage
 	}
-	rows, err := list(ctx, db, func(r scannable, u *row) error { return r.Scan(&u.tenant, &u.Pending, &u.Bytes) }, usage)
+	rows, err := list(ctx, db, func(r scannable, u *row) error { return r.Scan(&u.tenant, &u.Pending, &u.Bytes, &u.Stored) }, usage)
 	out := make(map[hook.ID]store.Usage, len(rows))
 	for _, r := range rows {
 		out[r.tenant] = r.Usage
@@ -183,12 +184,18 @@ func (db *DB) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
 	return out, db.readErr("read usage", err)
 }
 
+// dropStored takes away what left a tenant. What a tenant that is gone leaves
+// behind is nobody's.
+const dropStored = `
+INSERT INTO tenant_usage (tenant_id, node_id, pending, bytes, stored) SELECT ?1, ?2, 0, 0, -?3 WHERE EXISTS (SELECT 1 FROM tenants WHERE id = ?1)
+ON CONFLICT (tenant_id, node_id) DO UPDATE SET stored = stored + excluded.stored`
+
 // byHand is the node that usage is counted under when a person, not a node's
 // batch, changes what is pending.
 const byHand = hook.ID(0)
 
 // addUsage counts deliveries that a person's wish made pending or ended.
 func (t tx) addUsage(tenant hook.ID, pending, bytes int64) error {
-	_, err := t.exec(addUsage, tenant, byHand, pending, bytes)
+	_, err := t.exec(addUsage, tenant, byHand, pending, bytes, 0)
 	return err
 }

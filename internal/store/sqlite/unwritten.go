@@ -159,6 +159,7 @@ func (c *commit) writeBorn() error {
 		a := c.born[i].Attempt
 		c.settle.document = store.AppendAttempt(c.settle.document[:0], a)
 		c.settle.bornAttempts.add(int64(a.ID), string(c.settle.document), blobOrNull(a.Excerpt))
+		c.keep(c.born[i].Tenant, store.StoredByAttempt(len(c.settle.document)+len(a.Excerpt)))
 	}
 	slices.SortFunc(c.born, func(a, b birth) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range c.born {

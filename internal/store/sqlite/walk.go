@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -30,6 +32,9 @@ func (f *filter) walk(w store.Walk, df *store.DeliveryFilter) (index string) {
 		return "INDEXED BY deliveries_dead"
 	case store.WalkDue:
 		f.and("d.endpoint_id IN (SELECT value FROM json_each(?)) AND d.state = 0", idList(df.Endpoints))
+		if !df.DueBy.IsZero() {
+			f.and("d.due_at <= ?", df.DueBy.UnixMicro())
+		}
 		return "INDEXED BY deliveries_due"
 	case store.WalkEvent:
 		f.and("d.event_id = ?", df.Event)
@@ -62,6 +67,9 @@ func (f *filter) matching(df *store.DeliveryFilter) {
 	}
 	if df.Retrying {
 		f.and("d.state = 0 AND d.attempts > 0")
+	}
+	if !df.DueBy.IsZero() {
+		f.and("d.state = 0 AND d.due_at <= ?", df.DueBy.UnixMicro())
 	}
 	if len(df.Reasons) > 0 {
 		f.and("d.reason IN (SELECT value FROM json_each(?))", idList(df.Reasons))
@@ -157,7 +165,7 @@ func (db *DB) countMatching(ctx context.Context, df *store.DeliveryFilter, p sto
 			return store.Counted{}, err
 		}
 		if all {
-			n, err := db.countDue(ctx, endpoints, p.Limit+1)
+			n, err := db.countDue(ctx, endpoints, df.DueBy, p.Limit+1)
 			return store.Upto(n, p.Limit), err
 		}
 	}
@@ -173,12 +181,17 @@ const (
 
 	countDue = `
 SELECT count(*) FROM (
-  SELECT 1 FROM deliveries INDEXED BY deliveries_due WHERE endpoint_id IN (SELECT value FROM json_each(?1)) AND state = 0 LIMIT ?2)`
+  SELECT 1 FROM deliveries INDEXED BY deliveries_due WHERE endpoint_id IN (SELECT value FROM json_each(?1)) AND state = 0 AND due_at <= ?2 LIMIT ?3)`
 )
 
-// countDue counts up to limit deliveries that are pending for some endpoints.
-func (db *DB) countDue(ctx context.Context, endpoints []hook.ID, limit int) (n int, err error) {
-	err = db.row(ctx, countDue, idList(endpoints), limit).Scan(&n)
+// countDue counts up to limit deliveries that are pending for some endpoints,
+// and due by a moment unless that is zero.
+func (db *DB) countDue(ctx context.Context, endpoints []hook.ID, by time.Time, limit int) (n int, err error) {
+	latest := int64(math.MaxInt64)
+	if !by.IsZero() {
+		latest = by.UnixMicro()
+	}
+	err = db.row(ctx, countDue, idList(endpoints), latest, limit).Scan(&n)
 	return n, err
 }
 
@@ -212,7 +225,7 @@ func (db *DB) chooseWalk(ctx context.Context, df *store.DeliveryFilter, p store.
 			return df.Walk(), err
 		}
 	}
-	n, err := db.countDue(ctx, endpoints, df.Look(p)+1)
+	n, err := db.countDue(ctx, endpoints, df.DueBy, df.Look(p)+1)
 	if err != nil || n > df.Look(p) {
 		return df.Walk(), err
 	}

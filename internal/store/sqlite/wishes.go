@@ -18,6 +18,9 @@ const (
 UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = reason, state = 0, due_at = ?2, reason = NULL,
   replay_id = CASE state WHEN 0 THEN replay_id END
 WHERE id = ?1`
+
+	// wishAgain makes the wish a later one than that which is under way.
+	wishAgain = `UPDATE deliveries SET due_at = max(?2, due_at + 1) WHERE id = ?1`
 )
 
 // RetryDelivery implements store.DeliveryLog.
@@ -34,10 +37,14 @@ func (db *DB) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Ti
 		if !lives {
 			return hook.ErrStateConflict
 		}
-		if row.Restore != nil {
-			return nil // the first wish still stands
+		if row.DueAt.Equal(now) {
+			now = now.Add(time.Microsecond) // the due time tells a wish from what was before
 		}
-		if _, err := t.exec(wishRetry, id, now.UnixMicro()); err != nil {
+		wish := wishRetry
+		if row.Restore != nil {
+			wish = wishAgain
+		}
+		if _, err := t.exec(wish, id, now.UnixMicro()); err != nil {
 			return err
 		}
 		if row.State != hook.Pending {

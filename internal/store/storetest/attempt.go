@@ -29,7 +29,7 @@ func (w *world) attempt(d hook.Delivery, class hook.Class, reason hook.Reason, s
 // settleOf prepares a settle without an attempt.
 func (w *world) settleOf(d hook.Delivery) *store.Settle {
 	shard := hook.ShardOf(d.EndpointID)
-	return &store.Settle{Shard: shard, Epoch: w.epochs[shard], Prev: d.Attempts, Delivery: d}
+	return &store.Settle{Shard: shard, Epoch: w.epochs[shard], Prev: d.Attempts, Due: d.DueAt, Delivery: d}
 }
 
 // success prepares the settle of a 200.

@@ -20,7 +20,7 @@ var wishTests = []test{
 	{"a dead delivery is sent once more and comes back dead", retryDead},
 	{"a manual send that works settles the delivery", retrySucceeds},
 	{"a pending delivery keeps its schedule behind a manual send", retryPending},
-	{"asked twice, the first wish stays", retryTwice},
+	{"asked twice, it is one wish, as of the second time", retryTwice},
 	{"a wish needs an endpoint", retryDeleted},
 	{"only a pending delivery is cancelled", cancelOnlyPending},
 }
@@ -76,6 +76,12 @@ func deliveryFilter(w *world) {
 		"event":            {store.DeliveryFilter{Tenant: ten.ID, Event: events[1]}, ids[2:4]},
 		"pending":          {store.DeliveryFilter{Tenant: ten.ID, States: pending}, []hook.ID{ids[2], ids[4], ids[5]}},
 		"retrying":         {store.DeliveryFilter{Tenant: ten.ID, Retrying: true}, []hook.ID{ids[2]}},
+		"due":              {store.DeliveryFilter{Tenant: ten.ID, DueBy: w.now}, []hook.ID{ids[4], ids[5]}},
+		"due later":        {store.DeliveryFilter{Tenant: ten.ID, DueBy: w.now.Add(2 * time.Minute)}, []hook.ID{ids[2], ids[4], ids[5]}},
+		"due of endpoint":  {store.DeliveryFilter{Tenant: ten.ID, Endpoints: []hook.ID{b.ID}, DueBy: w.now, States: pending}, []hook.ID{ids[5]}},
+		"due and retrying": {store.DeliveryFilter{Tenant: ten.ID, Retrying: true, DueBy: w.now.Add(2 * time.Minute)}, []hook.ID{ids[2]}},
+		"due and dead":     {store.DeliveryFilter{Tenant: ten.ID, States: dead, DueBy: w.now}, nil},
+		"due before all":   {store.DeliveryFilter{Tenant: ten.ID, DueBy: begin.Add(-time.Second)}, nil},
 		"dead":             {store.DeliveryFilter{Tenant: ten.ID, States: dead}, []hook.ID{ids[1], ids[3]}},
 		"dead of endpoint": {store.DeliveryFilter{Endpoints: []hook.ID{b.ID}, States: dead}, []hook.ID{ids[1], ids[3]}},
 		"two states": {store.DeliveryFilter{
@@ -214,6 +220,7 @@ func retryTwice(w *world) {
 	w.written(s)
 	first := w.manual(s.Delivery)
 	w.pass(time.Minute)
+	first.DueAt = w.now
 	w.same(w.manual(s.Delivery), first, "delivery after the second wish")
 	w.wantUsage(ten.ID, 1, 7, "after two wishes")
 }

@@ -170,6 +170,9 @@ func endpointList(w *world) {
 	if len(got) != 3 {
 		w.t.Errorf("EndpointsOf returned %d, want 3", len(got))
 	}
+	n, err := w.db.CountEndpoints(w.ctx(), ten.ID)
+	w.check(err, "CountEndpoints")
+	w.same(n, int64(3), "CountEndpoints")
 	everybody, err := w.db.ListEndpoints(w.ctx(), 0, store.Page{Limit: 9})
 	w.check(err, "ListEndpoints of any tenant")
 	if len(everybody) != 4 {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -283,7 +284,15 @@ func checkpointRoundTrip(w *world) {
 		Limit: 12.75, SlowStart: true, BaseLatency: 1234567 * time.Microsecond, BaseWeight: 0.625,
 		SRTT: 7654321 * time.Microsecond, HealthyPeak: 99.5,
 		Pace: 3.25, PaceSlowStart: true, ThrottledAt: w.now.Add(-7 * time.Minute), RetryAfter: 1500 * time.Millisecond,
+		Usual: 48.125, Proven: 210.5, Recovery: 62.75, Held: 31*time.Minute + 7*time.Microsecond,
+		Ceiling: 104.5, CeilingLearnt: 98.625, CeilingAt: w.now.Add(-9 * time.Hour), CeilingWait: 7 * 24 * time.Hour,
+		Mark: 97.375, MarkAt: w.now.Add(-10 * time.Hour), Host: 5.5,
 		FailingSince: w.now.Add(-8 * time.Hour), FailingAttempts: 123456789, FailingWarned: 90,
+	}
+	for field, value := range reflect.ValueOf(full).Fields() { // a field that is added must be added here
+		if value.IsZero() {
+			w.t.Errorf("the full checkpoint lacks %s", field.Name)
+		}
 	}
 	for name, want := range map[string]lane.Checkpoint{"full": full, "empty": {Limit: 1}} {
 		save := w.laneSave(e.ID, 0)

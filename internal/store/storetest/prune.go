@@ -16,6 +16,7 @@ var pruneTests = []test{
 	{"pending deliveries never leave", prunePending},
 	{"the recently dead stay", pruneDead},
 	{"expired keys and secrets leave", pruneKeys},
+	{"old audit records leave", pruneAudit},
 	{"an empty store is done at once", pruneNothing},
 }
 
@@ -155,6 +156,32 @@ func pruneKeys(w *world) {
 	id, err := w.db.EventOfKey(w.ctx(), ten.ID, "e", w.now)
 	w.check(err, "EventOfKey")
 	w.same(id, batch[4].Event.ID, "event of the key that lives")
+}
+
+func pruneAudit(w *world) {
+	for range 10 {
+		w.check(w.db.WriteAudit(w.ctx(), w.audit(0, "old")), "WriteAudit")
+	}
+	w.pass(time.Hour)
+	since := w.now
+	newer := w.audit(0, "new")
+	w.check(w.db.WriteAudit(w.ctx(), newer), "WriteAudit")
+	w.pass(time.Hour)
+	step := store.PruneStep{Now: w.now, Before: start.Add(-day), DeadAfter: w.now, Limit: 6}
+	got, err := w.db.Prune(w.ctx(), step)
+	w.check(err, "Prune")
+	w.same(got, store.Pruned{Done: true}, "pruned without an age")
+	step.AuditBefore = since
+	var audit []int64
+	for range 3 {
+		got, err := w.db.Prune(w.ctx(), step)
+		w.check(err, "Prune")
+		audit = append(audit, got.Audit)
+	}
+	w.same(audit, []int64{6, 4, 0}, "audit records removed in each step")
+	if err := w.db.WriteAudit(w.ctx(), newer); err == nil {
+		w.t.Error("a record that is younger has left")
+	}
 }
 
 func pruneNothing(w *world) {

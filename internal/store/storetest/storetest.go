@@ -50,6 +50,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Events", eventTests},
 		{"Deliveries", deliveryTests},
 		{"Wishes", wishTests},
+		{"WishedMeanwhile", wishedMeanwhileTests},
 		{"Replays", replayTests},
 		{"Feed", feedTests},
 		{"ReplayCounts", replayCountTests},

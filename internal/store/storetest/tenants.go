@@ -34,7 +34,7 @@ func compact(raw []byte) string {
 func tenantRoundTrip(w *world) {
 	full := hook.Tenant{
 		ID: w.id(), UID: "acme", Name: "Acme, “Inc”", Policy: json.RawMessage(`{"preset":"patient","retry":{"max":2}}`),
-		Limits:   hook.TenantLimits{EventsPerSecond: 12.5, MaxPending: 1 << 40, MaxEndpoints: 3},
+		Limits:   hook.TenantLimits{EventsPerSecond: 12.5, MaxPending: 1 << 40, MaxEndpoints: 3, MaxStoredBytes: 1 << 50},
 		Metadata: map[string]string{"plan": "gold", "": "empty"}, Rev: 1, ConfigRev: 1,
 		CreatedAt: w.now, UpdatedAt: w.now.Add(time.Microsecond),
 	}

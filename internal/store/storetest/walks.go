@@ -3,6 +3,7 @@ package storetest
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -104,7 +105,7 @@ func deliveryWalks(w *world) {
 	w.check(err, "ListDeliveries")
 
 	rapid.Check(w.t, func(t *rapid.T) {
-		f := drawFilter(t, []hook.ID{0, ten.ID, other.ID}, []hook.ID{a.ID, b.ID, foreign.ID}, events, idsOf(all))
+		f := drawFilter(t, w.now, []hook.ID{0, ten.ID, other.ID}, []hook.ID{a.ID, b.ID, foreign.ID}, events, idsOf(all))
 		p := store.Page{
 			Limit: rapid.SampledFrom([]int{1, 2, 7, 60}).Draw(t, "limit"), Look: rapid.SampledFrom([]int{1, 2, 5, 20, 100}).Draw(t, "look"), Asc: rapid.Bool().Draw(t, "asc"),
 		}
@@ -184,7 +185,7 @@ func (w *world) end(d hook.Delivery, life int) {
 	}
 }
 
-func drawFilter(t *rapid.T, tenants, endpoints, events, ids []hook.ID) store.DeliveryFilter {
+func drawFilter(t *rapid.T, now time.Time, tenants, endpoints, events, ids []hook.ID) store.DeliveryFilter {
 	some := func(name string, of []hook.ID, most int) []hook.ID {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, most, rapid.ID).Draw(t, name)
 	}
@@ -195,7 +196,7 @@ func drawFilter(t *rapid.T, tenants, endpoints, events, ids []hook.ID) store.Del
 			hook.Pending, hook.Delivered, hook.Dead, hook.Cancelled,
 		}), 0, 2, rapid.ID).Draw(t, "states"),
 	}
-	switch rapid.IntRange(0, 7).Draw(t, "more") {
+	switch rapid.IntRange(0, 9).Draw(t, "more") {
 	case 0:
 		f.Retrying, f.States = true, []hook.DeliveryState{hook.Pending}
 	case 1:
@@ -206,6 +207,9 @@ func drawFilter(t *rapid.T, tenants, endpoints, events, ids []hook.ID) store.Del
 		f.Event = rapid.SampledFrom(events).Draw(t, "event")
 	case 4:
 		f.IDs = append(some("ids", ids, 5), ids[0])
+	case 5, 6:
+		f.DueBy = now.Add(rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Second, time.Hour}).Draw(t, "due by"))
+		f.Retrying = rapid.Bool().Draw(t, "retrying too")
 	default:
 	}
 	return f
@@ -224,6 +228,7 @@ func matches(f *store.DeliveryFilter, d *store.DeliveryRow) bool {
 		(f.Event == 0 || f.Event == d.EventID) &&
 		(len(f.States) == 0 || slices.Contains(f.States, d.State)) &&
 		(!f.Retrying || d.State == hook.Pending && d.Attempts > 0) &&
+		(f.DueBy.IsZero() || d.State == hook.Pending && !d.DueAt.After(f.DueBy)) &&
 		(len(f.Reasons) == 0 || slices.Contains(f.Reasons, d.Reason)) &&
 		(len(f.Types) == 0 || slices.ContainsFunc(f.Types, is(d.Type))) &&
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, d.ID))

@@ -1,0 +1,120 @@
+package dispatch_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/egress"
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+)
+
+// TestEndpointsOfOneHostRecoverAsOne: endpoints of one host that fall together are
+// probed by one of them for all, and when the host is back what they send in sum
+// is no more than one lane with their traffic would.
+func TestEndpointsOfOneHostRecoverAsOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const endpoints, perSecond = 10, 20
+		var dest switched
+		dest.up.Store(true)
+		r := newRig(t, dest.answer)
+		defer r.close()
+		all := make([]hook.Endpoint, endpoints)
+		for i := range all {
+			all[i] = r.endpoint("")
+		}
+		traffic := func(lasts time.Duration) (ids []hook.ID) {
+			for range int(lasts.Seconds() * perSecond) {
+				ids = append(ids, r.publish(all[len(ids)%endpoints], 1)...)
+				time.Sleep(time.Second / perSecond)
+			}
+			return ids
+		}
+		traffic(15 * time.Second)
+		dest.up.Store(false)
+		held := traffic(20 * time.Second)
+		from := len(r.sink.seen())
+		held = append(held, traffic(20*time.Second)...)
+		if n := len(r.sink.seen()) - from; n == 0 || n > 15 {
+			t.Errorf("%d requests to a host that is down, in 20 s, want one every two seconds or so for all endpoints", n)
+		}
+
+		dest.up.Store(true)
+		from = len(r.sink.seen())
+		held = append(held, traffic(2*time.Minute)...)
+		if most := mostInASecond(r.sink.seen()[from:]); most > 2*perSecond {
+			t.Errorf("%d requests in a second after the outage, want at most twice the usual %d", most, perSecond)
+		}
+		time.Sleep(time.Minute)
+		if n := r.count(held)[hook.Delivered]; n != len(held) {
+			t.Errorf("%d of %d delivered", n, len(held))
+		}
+		for _, e := range all {
+			if c := r.checkpoint(e); c.Open || c.Ceiling != 0 || c.Mark != 0 {
+				t.Errorf("an endpoint has learnt %+v from what its host did", c)
+			}
+		}
+	})
+}
+
+// TestHealthyEndpointBesideFailingOnes: two endpoints of a host that fail for
+// reasons of their own do not slow the third one down.
+func TestHealthyEndpointBesideFailingOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var well atomic.Value // URL
+		well.Store("")
+		r := newRig(t, func(a arrival) egress.Result {
+			if a.url == well.Load() {
+				return egress.Result{Status: 200}
+			}
+			return egress.Result{Reason: hook.ConnectRefused}
+		})
+		defer r.close()
+		fine := r.endpoint("")
+		well.Store(fine.URL)
+		ill := []hook.Endpoint{r.endpoint(""), r.endpoint("")}
+		for range 200 {
+			r.publish(fine, 1)
+			r.publish(ill[0], 1)
+			r.publish(ill[1], 1)
+			time.Sleep(50 * time.Millisecond)
+		}
+		ids := r.publish(fine, 300)
+		time.Sleep(time.Second)
+		if n := r.count(ids)[hook.Delivered]; n != 300 {
+			t.Errorf("%d of 300 events of the healthy endpoint delivered in a second", n)
+		}
+		for _, e := range ill {
+			if !r.checkpoint(e).Open {
+				t.Error("an endpoint that fails is not open")
+			}
+		}
+	})
+}
+
+// checkpoint is what was last saved of an endpoint's lane.
+func (r *rig) checkpoint(e hook.Endpoint) lane.Checkpoint {
+	r.t.Helper()
+	got, err := r.db.Destinations(r.ctx(), []hook.ID{e.ID})
+	r.must(err)
+	if len(got) != 1 || got[0].Lane == nil {
+		r.t.Fatal("nothing was saved of the lane")
+	}
+	return *got[0].Lane
+}
+
+// mostInASecond is the most arrivals of any second.
+func mostInASecond(all []arrival) (most int) {
+	first := 0
+	for i := range all {
+		for all[i].at.Sub(all[first].at) >= time.Second {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}

@@ -1,0 +1,41 @@
+package hook
+
+import (
+	"strconv"
+	"strings"
+)
+
+// HeaderHops says on a delivery how many servers like this one its event has
+// passed: 1 for an event that a publisher posted, one more for each delivery
+// that posted it again. It ends loops that lead through other machines.
+const HeaderHops = "Breakwater-Hops"
+
+// MaxHops is how many deliveries one event may become, one after the other.
+const MaxHops = 3
+
+// hopsMark is the parameter of a stored content type that says how many hops
+// an event has behind it. Nearly all have none, so that it needs no column.
+const hopsMark = "; breakwater-hops="
+
+// WithHops notes the hops of an event in its content type. 0 leaves it as it
+// is.
+func WithHops(contentType string, hops int) string {
+	if hops == 0 {
+		return contentType
+	}
+	return contentType + hopsMark + strconv.Itoa(hops)
+}
+
+// CutHops returns a content type as its publisher gave it, and the hops that
+// are noted in it.
+func CutHops(contentType string) (plain string, hops int) {
+	plain, text, ok := strings.Cut(contentType, hopsMark)
+	if !ok {
+		return contentType, 0
+	}
+	hops, err := strconv.Atoi(text)
+	if err != nil || hops < 0 {
+		return contentType, 0
+	}
+	return plain, hops
+}

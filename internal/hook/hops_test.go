@@ -1,0 +1,24 @@
+package hook_test
+
+import (
+	"testing"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+func TestHops(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []string{"", "application/json", "text/plain; charset=utf-8"} {
+		for hops := range 4 {
+			got, n := hook.CutHops(hook.WithHops(plain, hops))
+			if got != plain || n != hops {
+				t.Errorf("%q with %d hops comes back as %q with %d", plain, hops, got, n)
+			}
+		}
+	}
+	for _, odd := range []string{"text/plain; breakwater-hops=", "text/plain; breakwater-hops=x", "text/plain; breakwater-hops=-1"} {
+		if got, n := hook.CutHops(odd); got != odd || n != 0 {
+			t.Errorf("CutHops(%q) = %q, %d", odd, got, n)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package lane
+
+import (
+	"math"
+	"time"
+)
+
+// What broke the endpoint once is a suspicion, twice at the same load is
+// knowledge, twice at different loads is neither.
+const (
+	// ceilingShare is what is used of a load that broke the endpoint.
+	ceilingShare = 0.97
+	alike        = 0.1 // two loads this close are the same
+	// affordable is how long a drain may take at most for a suspicion's sake.
+	affordable = 4 * time.Minute
+	// inTheWayLong is for how long a ceiling must have been in the way before it
+	// is tested, inTheWayLeast what counts as being in the way: a bunch of events
+	// does not.
+	inTheWayLong  = 4 * time.Minute
+	inTheWayLeast = 5 * time.Second
+	testDouble    = time.Minute
+	testMost      = 8 // times as much as broke it once, and it is no ceiling
+	sureFor       = 48 * time.Hour
+	sureMost      = 7 * 24 * time.Hour
+	smallFor      = 10 * time.Minute // of a ceiling that does not carry the usual load
+	markFor       = 7 * 24 * time.Hour
+	// peaks is how many times the root of the usual load a load outside a recovery
+	// must be above it: less is what live traffic does by itself.
+	peaks     = 2
+	seenLeast = 10 // successes since a close; with fewer nothing was seen
+)
+
+// ceiling is the load that broke the endpoint, as far as is known.
+type ceiling struct {
+	load   float64       // it is kept below this; 0: unknown
+	learnt float64       // what broke it; below load while that is tested
+	at     time.Time     // when
+	wait   time.Duration // age at which it may be tested; 0: a suspicion
+	inWay  time.Duration // how long it was in the way since then
+
+	mark    float64 // load at the latest opening that had to do with it
+	markAt  time.Time
+	suspect float64 // load before the running streak of failures
+}
+
+func (c *ceiling) sure() bool { return c.load > 0 && c.wait > 0 }
+
+// rate is what may be sent, 0: anything.
+func (c *ceiling) rate() float64 { return ceilingShare * c.load }
+
+// afford gives up a suspicion that would make the drain too long.
+func (c *ceiling) afford(usual float64, held time.Duration) {
+	if c.load > 0 && !c.sure() && c.rate() < need(usual, held, affordable) {
+		c.load = 0
+	}
+}
+
+// test raises a ceiling that has been in the way for long.
+func (c *ceiling) test(now time.Time, passed time.Duration) {
+	if c.load == 0 || now.Sub(c.at) < c.wait {
+		return
+	}
+	if c.inWay += passed; c.inWay < inTheWayLong {
+		return
+	}
+	c.load *= doubling(passed, testDouble)
+	if c.load > testMost*c.learnt || c.load > 2*c.learnt && !c.sure() {
+		c.load, c.mark = 0, 0 // it was nothing
+	}
+}
+
+// failed notes a failure of the destination under a load; first: of a streak.
+func (c *ceiling) failed(now time.Time, under float64, first bool, d *loads) {
+	// A crash breaks requests that were on their way: what broke it started
+	// after them, and before this news of it.
+	if first {
+		c.suspect = 0
+		under = max(under, min(d.started.perSecond(now), 1.15*under))
+	}
+	c.suspect = max(c.suspect, under-1-d.failed.perSecond(now))
+	d.failed.add(now)
+}
+
+func same(a, b float64) bool { return math.Abs(a-b) <= max(1, alike*max(a, b)) }
+
+// steady reports whether the load before the failures was carried a moment ago.
+func (c *ceiling) steady(now time.Time, d *loads) bool {
+	return c.suspect-1 < 1.05*d.carried.perSecond(now)
+}
+
+// blame asks what the load has to do with it that a lane opens, and reports
+// whether it explains it. recovering: the lane had just closed.
+func (c *ceiling) blame(now time.Time, recovering bool, d *loads) bool {
+	testing := c.load > c.learnt && c.suspect >= (1-alike)*c.learnt
+	rising := !c.steady(now, d) && (recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
+	if c.suspect < 2 || !rising && !testing || !testing && d.bears(now, c.suspect) {
+		return false // it has just carried this, or more
+	}
+	if now.Sub(c.markAt) > markFor {
+		c.mark = 0
+	}
+	explained := c.learn(now, testing, d)
+	c.mark, c.markAt = c.suspect, now
+	return explained
+}
+
+func (c *ceiling) learn(now time.Time, testing bool, d *loads) bool {
+	switch sure := c.sure(); {
+	case sure && testing && c.suspect < 1.25*c.learnt:
+		c.set(now, min(4*c.wait, sureMost), d)
+	case sure && testing, c.mark > 0 && same(c.suspect, c.mark):
+		c.set(now, sureFor, d)
+	case sure: // knowledge is not overwritten by a suspicion
+		return false
+	case c.mark == 0 && c.suspect > 1.1*d.proven:
+		c.set(now, 0, d)
+		return false
+	default: // twice, and not alike; or it has carried this
+		c.load = 0
+		return false
+	}
+	return true
+}
+
+func (c *ceiling) set(now time.Time, wait time.Duration, d *loads) {
+	if wait > 0 && c.suspect < 1.05*d.usual {
+		wait = smallFor
+	}
+	c.load, c.learnt, c.at, c.wait, c.inWay = c.suspect, c.suspect, now, wait, 0
+	d.proven, d.lately = min(d.proven, c.suspect), min(d.lately, c.suspect)
+}

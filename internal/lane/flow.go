@@ -1,0 +1,198 @@
+package lane
+
+import (
+	"math"
+	"time"
+)
+
+// A limit of requests in flight says nothing about their rate where answers are
+// fast, and latency nothing about a limit that is no queue. So a lane also has a
+// rate: that of a recovery, and below what broke or annoyed the endpoint before.
+// A lane without such a history has none.
+
+const (
+	// lateMost is how much of a second's requests may leave at once after the lane
+	// was looked at late, lateFragile that of an endpoint that may break of it.
+	lateMost    = 0.1
+	lateFragile = 0.02
+	// ownOutage is what a new owner takes for the length of our own outage: a
+	// lease, and the time to take over.
+	ownOutage = 30 * time.Second
+)
+
+// flow is the rate of a lane.
+type flow struct {
+	tokens  bucket
+	grownAt time.Time
+
+	// Since when a request always waited for a token, zero: none does; and when
+	// one last did for more than a moment.
+	shortSince time.Time
+	shortAt    time.Time
+
+	load     loads
+	recovery recovery
+	ceiling  ceiling
+	refused  refused
+	host     float64 // rate of its host, 0: not paced; it is asked apart
+
+	// What was known before the latest opening: its host may turn out to be to
+	// blame.
+	before struct {
+		ceiling  ceiling
+		reopened int
+	}
+}
+
+// rate is the rate in force, 0: none.
+func (f *flow) rate(now time.Time) float64 {
+	least := math.Inf(1)
+	for _, r := range [...]float64{f.recovery.rate, f.ceiling.rate(), f.refused.rate(now)} {
+		if r > 0 {
+			least = min(least, r)
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
+}
+
+// ready is when the next request may start.
+func (f *flow) ready(now time.Time) time.Time {
+	rate := f.rate(now)
+	if rate == 0 {
+		return now
+	}
+	late := lateMost
+	if f.recovery.rate > 0 || f.ceiling.load > 0 {
+		late = lateFragile
+	}
+	return f.tokens.ready(now, rate, max(1, late*rate))
+}
+
+// take pays for a request.
+func (f *flow) take(now time.Time) {
+	if f.rate(now) > 0 {
+		f.tokens.n--
+	}
+}
+
+// short notes that a request waits for a token.
+func (f *flow) short(now time.Time) {
+	if f.shortSince.IsZero() {
+		f.shortSince = now
+	}
+	if now.Sub(f.shortSince) >= time.Second { // else it is a bunch of events
+		f.shortAt = now
+	}
+}
+
+// emptied notes that nothing waits.
+func (f *flow) emptied(now time.Time) {
+	f.shortSince, f.load.emptyAt = time.Time{}, now
+}
+
+// inTheWay reports whether the rate is what keeps requests back.
+func (f *flow) inTheWay(now time.Time) bool { return now.Sub(f.shortAt) <= 2*time.Second }
+
+// begin starts a recovery of a lane that held its deliveries for so long.
+func (f *flow) begin(now time.Time, held time.Duration) {
+	f.ceiling.afford(f.load.usual, held)
+	f.recovery.begin(now, held, f.load.usual, f.ceiling.load/2)
+	f.tokens = bucket{n: 1, at: now}
+	f.grownAt, f.shortAt, f.shortSince = now, now, time.Time{}
+}
+
+// succeed learns from a success. calm is false while the destination fails too
+// often, settled is true when its last close is some time ago.
+func (f *flow) succeed(now time.Time, calm, settled bool) {
+	r := &f.recovery
+	r.oks++
+	f.refused.succeed(now)
+	f.load.succeed(now, (r.rate == 0 || settled) && (f.refused.learnt == 0 || f.load.drained(now)))
+	if r.rate == 0 && f.ceiling.load == 0 {
+		return
+	}
+	passed := min(now.Sub(f.grownAt), time.Second)
+	f.grownAt = now
+	waits := now.Sub(f.shortAt) <= time.Second
+	if r.rate > 0 {
+		if waits && calm && f.load.started.perSecond(now) >= 0.8*r.rate {
+			r.grow(now, passed, f.load.offered.latest())
+		}
+		if f.ceiling.load > 0 && r.rate >= f.ceiling.rate() || now.Sub(f.shortAt) > recoveryQuiet || r.rate > rateOff {
+			r.end()
+		}
+	}
+	if waits && !f.shortSince.IsZero() && now.Sub(f.shortSince) >= inTheWayLeast {
+		f.ceiling.test(now, passed)
+	}
+}
+
+// opened asks what the load has to do with it that the lane opens, and ends a
+// recovery that failed. It reports whether the endpoint had carried that load for
+// a while: then this is an outage of its own.
+func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
+	r := &f.recovery
+	f.before.ceiling, f.before.reopened = f.ceiling, r.reopened
+	if !recovering && f.load.emptyAt.Before(r.began) { // there is a backlog left of the outage before
+		r.left = r.held
+	}
+	recovering = recovering || r.rate > 0
+	seen := r.oks >= seenLeast
+	steady := seen && f.ceiling.steady(now, &f.load)
+	explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, recovering, &f.load)
+	switch {
+	case explained:
+		r.reopened = 0
+	case recovering && !steady:
+		r.reopened = min(r.reopened+1, reopenedMost)
+	}
+	r.rate = 0
+	return steady
+}
+
+// pardon takes back what the latest opening has taught.
+func (f *flow) pardon() { f.ceiling, f.recovery.reopened = f.before.ceiling, f.before.reopened }
+
+// forget is what a person can do who knows better.
+func (f *flow) forget() {
+	f.ceiling, f.refused = ceiling{}, refused{}
+	f.recovery = recovery{}
+	f.host = 0
+}
+
+// save adds what outlives the owner to a checkpoint.
+func (f *flow) save(c *Checkpoint) {
+	c.Pace, c.PaceSlowStart, c.ThrottledAt, c.RetryAfter = f.refused.learnt, f.refused.slowStart, f.refused.at, f.refused.asked
+	c.Usual, c.Proven = f.load.usual, f.load.proven
+	if c.Recovery = f.recovery.rate; c.Recovery > 0 {
+		c.Held = f.recovery.held
+	}
+	k := &f.ceiling
+	c.Ceiling, c.CeilingLearnt, c.CeilingAt, c.CeilingWait = k.load, k.learnt, k.at, k.wait
+	c.Mark, c.MarkAt = k.mark, k.markAt
+	c.Host = f.host
+}
+
+// restore takes over what another owner has saved. newOwner: it may have been
+// away for a while.
+func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
+	f.refused = refused{learnt: c.Pace, slowStart: c.PaceSlowStart, at: c.ThrottledAt, asked: max(c.RetryAfter, retryLeast)}
+	f.load.usual, f.load.proven = c.Usual, c.Proven
+	f.ceiling = ceiling{
+		load: c.Ceiling, learnt: c.CeilingLearnt, at: c.CeilingAt, wait: c.CeilingWait,
+		mark: c.Mark, markAt: c.MarkAt,
+	}
+	switch {
+	case c.Open:
+	case c.Recovery > 0:
+		f.begin(now, c.Held)
+		f.recovery.rate = c.Recovery
+	case newOwner && c.Usual >= busyLeast: // else there is no backlog to speak of
+		f.begin(now, ownOutage)
+		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint
+	}
+	f.tokens = bucket{at: now}
+}

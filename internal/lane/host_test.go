@@ -1,0 +1,237 @@
+package lane_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+)
+
+// street is a host with several lanes, driven as the dispatcher does.
+type street struct {
+	t    *testing.T
+	h    lane.Host
+	now  time.Time
+	rows []*house
+	up   bool
+}
+
+type house struct {
+	road *road
+	seat lane.Seat
+}
+
+func newStreet(t *testing.T, lanes int, live float64) *street {
+	t.Helper()
+	s := &street{t: t, now: start, up: true}
+	for range lanes {
+		d := drive(t, wide())
+		s.rows = append(s.rows, &house{road: newRoad(d, live, func(int) lane.Outcome {
+			if s.up {
+				return lane.Outcome{Class: hook.Success}
+			}
+			return lane.Outcome{Class: hook.Down}
+		})})
+	}
+	return s
+}
+
+// run gives each lane the same time, in steps of a few milliseconds, and returns
+// the most requests of a second that the host got.
+func (s *street) run(lasts time.Duration) (most int) {
+	s.t.Helper()
+	var starts []time.Time
+	for end := s.now.Add(lasts); s.now.Before(end); s.now = s.now.Add(5 * time.Millisecond) {
+		for _, r := range s.rows {
+			r.road.now = s.now
+			for r.road.live > 0 && !r.road.nextLive.After(s.now) {
+				r.road.arrive(1)
+				r.road.nextLive = r.road.nextLive.Add(time.Duration(float64(time.Second) / r.road.live))
+			}
+			for s.send(r) {
+				starts = append(starts, s.now)
+			}
+		}
+		for len(starts) > 0 && s.now.Sub(starts[0]) >= time.Second {
+			starts = starts[1:]
+		}
+		most = max(most, len(starts))
+	}
+	return most
+}
+
+// send lets a lane start one request, if it and its host want that, and answers
+// it at once.
+func (s *street) send(r *house) bool {
+	l := r.road.l
+	if s.h.Knows(s.now) && l.Wants(s.now) {
+		ask := s.h.Ask
+		if l.State() != lane.Closed {
+			ask = s.h.MayProbe
+		}
+		if ok, _ := ask(s.now, &r.seat); !ok {
+			return false
+		}
+	}
+	dec := l.Next(s.now, 1000)
+	if !dec.Send {
+		return false
+	}
+	load := s.h.Started(s.now, &r.seat)
+	o := r.road.answer(0)
+	c := l.Result(s.now, 0.5, dec.Tag, o)
+	if o.Class != hook.Success {
+		r.road.id++
+		l.Arrive(lane.Ref{ID: r.road.id, FirstDue: s.now, Fails: 1})
+	}
+	s.h.Result(s.now, s.now, load, o.Class)
+	switch {
+	case c.Opened:
+		for _, seat := range s.h.Opened(s.now, &r.seat, l) {
+			s.laneOf(seat).Pardon()
+		}
+	case c.Closed:
+		for _, seat := range s.h.Closed(s.now, &r.seat) {
+			s.laneOf(seat).ProbeNow(s.now)
+		}
+	case dec.Tag.Probe:
+		s.h.ProbeFailed(l.Wake(s.now))
+	}
+	return true
+}
+
+func (s *street) laneOf(seat *lane.Seat) *lane.Lane {
+	for _, r := range s.rows {
+		if &r.seat == seat {
+			return r.road.l
+		}
+	}
+	s.t.Fatal("a seat of nobody")
+	return nil
+}
+
+func (s *street) open() (n int) {
+	for _, r := range s.rows {
+		if r.road.l.State() != lane.Closed {
+			n++
+		}
+	}
+	return n
+}
+
+// TestHostRecoversAsOne: lanes that fell together learn nothing by themselves, one
+// of them probes for all, and the sum of what they send comes back as slowly as
+// that of one lane would.
+func TestHostRecoversAsOne(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 20, 2.5)
+	s.run(20 * time.Second)
+	if s.h.Knows(s.now) {
+		t.Fatal("a host that is well knows something")
+	}
+	s.up = false
+	s.run(10 * time.Second)
+	if s.open() != 20 || !s.h.Knows(s.now) {
+		t.Fatalf("%d of 20 lanes are open", s.open())
+	}
+	if most := s.run(20 * time.Second); most > 1 {
+		t.Errorf("%d probes within a second, want one for all lanes", most)
+	}
+	s.up = true
+	if most := s.run(20 * time.Second); most > 80 {
+		t.Errorf("%d requests in a second after the outage, want at most half more than the usual 50", most)
+	}
+	if s.open() != 0 {
+		t.Errorf("%d lanes are open 20 s after the host is back", s.open())
+	}
+	s.run(90 * time.Second)
+	for i, r := range s.rows {
+		if n := r.road.l.Queued(); n > 3 {
+			t.Errorf("lane %d still has %d waiting", i, n)
+		}
+		if c := r.road.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
+			t.Errorf("lane %d has learnt %+v from what its host did", i, c)
+		}
+	}
+	s.run(time.Minute)
+	if s.h.Knows(s.now) {
+		t.Error("the host still has something to say, two minutes after all is well")
+	}
+}
+
+// TestHostIsAcquitted: two lanes that fall together do not take a third one with
+// them that works.
+func TestHostIsAcquitted(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 3, 10)
+	s.run(20 * time.Second)
+	for _, r := range s.rows[:2] {
+		r.road.answer = func(int) lane.Outcome { return lane.Outcome{Class: hook.Down} }
+	}
+	s.run(5 * time.Second)
+	if s.open() != 2 {
+		t.Fatalf("%d lanes are open, want the two that fail", s.open())
+	}
+	if s.h.Rate(s.now) != 0 {
+		t.Errorf("the host is paced to %.1f although one of its lanes works", s.h.Rate(s.now))
+	}
+	if n := s.rows[2].road.l.Queued(); n > 1 {
+		t.Errorf("%d wait in the lane that works", n)
+	}
+}
+
+// TestLanesApartAreNoHost: lanes that open at different times have reasons of their
+// own.
+func TestLanesApartAreNoHost(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 2, 10)
+	s.run(20 * time.Second)
+	for _, r := range s.rows {
+		r.road.answer = func(int) lane.Outcome { return lane.Outcome{Class: hook.Down} }
+		s.run(5 * time.Second)
+	}
+	if s.open() != 2 || s.h.Knows(s.now) {
+		t.Errorf("%d lanes are open, and the host knows: %v; want 2, and nothing", s.open(), s.h.Knows(s.now))
+	}
+}
+
+// TestTurnsAtAHost: a lane with much to send does not keep the others of its host
+// waiting, and one that does not come for its turn does not either.
+func TestTurnsAtAHost(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 4, 5)
+	s.run(20 * time.Second)
+	s.up = false
+	s.run(10 * time.Second)
+	s.rows[0].road.arrive(5000)
+	s.up = true
+	s.run(5 * time.Second)
+	s.rows[3].road.live = 0
+	s.rows[3].road.l.Drop() // it had asked, and wants nothing any more
+	s.run(40 * time.Second)
+	for i, r := range s.rows[1:3] {
+		if n := r.road.l.Queued(); n > 20 {
+			t.Errorf("lane %d has %d waiting behind the one with 5000", i+1, n)
+		}
+	}
+	if s.rows[0].road.l.Queued() == 0 {
+		t.Error("5000 events left within seconds")
+	}
+}
+
+// TestHostIsForgotten: a person's reset, and lanes that leave, end what was known.
+func TestHostIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 3, 10)
+	s.run(10 * time.Second)
+	s.up = false
+	s.run(5 * time.Second)
+	s.h.Forget()
+	for _, r := range s.rows {
+		s.h.Left(&r.seat)
+	}
+	if s.h.Knows(s.now.Add(3 * time.Second)) {
+		t.Error("a host without lanes that was reset still knows something")
+	}
+}

@@ -1,0 +1,477 @@
+package lane_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+)
+
+// road is a lane with live traffic to an endpoint whose latency tells nothing.
+type road struct {
+	*driver
+	latency time.Duration
+	live    float64 // events per second
+	answer  func(load int) lane.Outcome
+
+	nextLive time.Time
+	flying   []flying
+	starts   []time.Time
+}
+
+func newRoad(d *driver, live float64, answer func(load int) lane.Outcome) *road {
+	return &road{driver: d, latency: time.Millisecond, live: live, answer: answer, nextLive: d.now}
+}
+
+func ok(int) lane.Outcome   { return lane.Outcome{Class: hook.Success} }
+func down(int) lane.Outcome { return lane.Outcome{Class: hook.Down} }
+
+// cliff answers until more than so many requests start within a second; it then
+// is down for ten seconds. It counts its crashes.
+func (r *road) cliff(over int, crashes *int) func(int) lane.Outcome {
+	var until time.Time
+	return func(load int) lane.Outcome {
+		switch {
+		case r.now.Before(until):
+			return down(load)
+		case load > over:
+			*crashes++
+			until = r.now.Add(10 * time.Second)
+			return down(load)
+		default:
+			return ok(load)
+		}
+	}
+}
+
+// run lets so much time pass. look, if any, sees every start.
+func (r *road) run(lasts time.Duration, look func()) {
+	r.t.Helper()
+	for end := r.now.Add(lasts); ; {
+		for {
+			dec := r.l.Next(r.now, math.MaxInt)
+			if !dec.Send {
+				break
+			}
+			r.starts = append(r.starts, r.now)
+			r.flying = append(r.flying, flying{dec: dec, from: r.now, till: r.now.Add(r.latency)})
+			if look != nil {
+				look()
+			}
+		}
+		next := end
+		if r.live > 0 && r.nextLive.Before(next) {
+			next = r.nextLive
+		}
+		if len(r.flying) > 0 && r.flying[0].till.Before(next) {
+			next = r.flying[0].till
+		}
+		if wake := r.l.Wake(r.now); !wake.IsZero() && wake.Before(next) {
+			next = wake
+		}
+		r.now = next
+		switch {
+		case len(r.flying) > 0 && !r.flying[0].till.After(r.now):
+			r.land()
+		case r.live > 0 && !r.nextLive.After(r.now):
+			r.arrive(1)
+			r.nextLive = r.nextLive.Add(time.Duration(float64(time.Second) / r.live))
+		case !r.now.Before(end):
+			return
+		}
+	}
+}
+
+func (r *road) land() {
+	f := r.flying[0]
+	r.flying = r.flying[1:]
+	o := r.answer(r.load(f.from))
+	o.RTT = r.latency
+	r.l.Result(r.now, 0.5, f.dec.Tag, o)
+	if isFailure(o.Class) { // it comes again; what it carries does not matter here
+		r.id++
+		r.l.Arrive(lane.Ref{ID: r.id, FirstDue: r.now, Fails: 1})
+	}
+}
+
+func isFailure(c hook.Class) bool { return c == hook.Down || c == hook.Throttle }
+
+// load is how many requests started in the second before, the one at that time
+// included.
+func (r *road) load(at time.Time) int {
+	for len(r.starts) > 0 && r.starts[0].Before(at.Add(-time.Second)) {
+		r.starts = r.starts[1:]
+	}
+	n := 0
+	for _, s := range r.starts {
+		if !s.After(at) && s.After(at.Add(-time.Second)) {
+			n++
+		}
+	}
+	return n
+}
+
+// outage takes the endpoint down for so long.
+func (r *road) outage(lasts time.Duration) {
+	r.t.Helper()
+	up := r.answer
+	r.answer = down
+	r.run(lasts, nil)
+	r.answer = up
+}
+
+// wide is a configuration whose limit of requests in flight never matters.
+func wide() lane.Config {
+	cfg := config()
+	cfg.Limit = 1000
+	return cfg
+}
+
+// TestNoHistoryNoWait: a lane that never opened and was never refused starts
+// whatever its limit allows, whenever it arrives.
+func TestNoHistoryNoWait(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		d := drive(t, wide())
+		for range rapid.IntRange(1, 40).Draw(rt, "bunches") {
+			d.now = d.now.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(rt, "pause")))
+			n := rapid.IntRange(1, 300).Draw(rt, "events")
+			class := rapid.SampledFrom([]hook.Class{hook.Success, hook.Permanent}).Draw(rt, "class")
+			d.arrive(n)
+			for range n {
+				dec := d.l.Next(d.now, math.MaxInt)
+				if !dec.Send {
+					rt.Fatalf("a lane without history lets a request wait until %v", d.l.Wake(d.now))
+				}
+				d.result(dec, class)
+			}
+		}
+	})
+}
+
+// TestNoBurstUnderARate: in no second do more requests start than the rates in
+// force allow, and two per cent.
+func TestNoBurstUnderARate(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRoad(drive(t, wide()), rapid.Float64Range(1, 80).Draw(rt, "live"), ok)
+		r.run(15*time.Second, nil)
+		r.outage(time.Duration(rapid.IntRange(5, 120).Draw(rt, "outage")) * time.Second)
+		most := 0.0
+		r.run(40*time.Second, func() {
+			rate := r.l.Checkpoint().Pacing(r.now, 0).Rate
+			if r.l.State() != lane.Closed || rate == 0 {
+				most = math.Inf(1)
+			}
+			// The rate doubles in five seconds: in one it grows by a seventh.
+			most = max(rate, most*0.999)
+			if n := float64(r.load(r.now)); rate > 0 && most < 1e4 && n > 1.02*most+2 {
+				rt.Fatalf("%v started within a second at a rate of %.1f", n, most)
+			}
+			if math.IsInf(most, 1) {
+				most = 0
+			}
+		})
+	})
+}
+
+// TestHasteIsBoundedByNeed: a backlog of half a minute at an endpoint that is used
+// to fifty a second takes about a minute, whatever the endpoint would bear.
+func TestHasteIsBoundedByNeed(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 50, ok)
+	r.run(20*time.Second, nil)
+	r.outage(30 * time.Second)
+	from := r.now
+	for r.l.Queued() > 5 || r.l.State() != lane.Closed {
+		r.run(time.Second, func() {
+			if n := r.load(r.now); n > 80 {
+				t.Fatalf("%d requests in a second, want no more than 75", n)
+			}
+		})
+	}
+	if took := r.now.Sub(from); took < 45*time.Second || took > 80*time.Second {
+		t.Errorf("drained in %v, want about a minute", took)
+	}
+}
+
+// TestCliffIsLearnt: what breaks an endpoint twice is known, and does not break it
+// in the outages after, under whoever owns the lane.
+func TestCliffIsLearnt(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 50, nil)
+	var crashes int
+	r.answer = r.cliff(100, &crashes)
+	r.run(30*time.Second, nil)
+	r.outage(10 * time.Minute)
+	r.run(30*time.Minute, nil)
+	c := r.l.Checkpoint()
+	if crashes != 2 || !c.CeilingSure() || math.Abs(c.Ceiling-100) > 5 {
+		t.Fatalf("%d crashes, and the ceiling is %+v; want 2, and 100 for sure", crashes, c)
+	}
+	r.l = lane.Restore(wide(), c, r.now, 0.5, true)
+	r.flying = nil
+	for range 3 {
+		r.run(10*time.Minute, nil)
+		r.outage(10 * time.Minute)
+		r.run(30*time.Minute, nil)
+	}
+	if crashes != 2 {
+		t.Errorf("%d more crashes after it was known", crashes-2)
+	}
+	if n := r.l.Queued(); n > 5 {
+		t.Errorf("%d are still waiting", n)
+	}
+}
+
+// TestSteadyLoadIsNotToBlame: what was carried a moment ago does not break an
+// endpoint, so an outage under a steady load sets no ceiling.
+func TestSteadyLoadIsNotToBlame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRoad(drive(t, wide()), rapid.Float64Range(1, 100).Draw(rt, "live"), ok)
+		r.run(time.Duration(rapid.IntRange(6, 40).Draw(rt, "seconds"))*time.Second, nil)
+		r.outage(10 * time.Second)
+		if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
+			rt.Fatalf("ceiling %.1f and mark %.1f after an outage at a steady load", c.Ceiling, c.Mark)
+		}
+	})
+}
+
+// crashAt lets a lane that is recovering open under a load of about so many
+// requests per second, of which it has carried the half before.
+func crashAt(t *testing.T, c lane.Checkpoint, load float64) lane.Checkpoint {
+	t.Helper()
+	d := drive(t, wide())
+	c.Recovery, c.Held = load/2, time.Second
+	c.Usual = load / 2
+	r := newRoad(d, 1.5*load, ok)
+	r.l = lane.Restore(wide(), c, d.now, 0.5, false)
+	r.run(8*time.Second, nil)
+	r.live = 4 * load
+	crashed := false
+	r.answer = func(n int) lane.Outcome {
+		crashed = crashed || float64(n) >= load
+		if crashed {
+			return down(n)
+		}
+		return ok(n)
+	}
+	for i := 0; r.l.State() == lane.Closed; i++ {
+		if i == 600 {
+			t.Fatalf("a load of %v was never reached: %+v", load, r.l.Checkpoint())
+		}
+		r.run(500*time.Millisecond, nil)
+	}
+	return r.l.Checkpoint()
+}
+
+// TestTwiceIsKnowledge: two crashes at the same load are known, at different loads
+// they are neither known nor suspected, and one is a suspicion at most.
+func TestTwiceIsKnowledge(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		first := rapid.Float64Range(40, 200).Draw(rt, "first")
+		once := crashAt(t, lane.Checkpoint{}, first)
+		if once.CeilingSure() || once.Mark == 0 {
+			rt.Fatalf("after one crash at %.0f: %+v, want a mark and no knowledge", first, once)
+		}
+		once.Open, once.Ceiling = false, 0
+		ratio := rapid.Float64Range(1.3, 3).Draw(rt, "ratio")
+		if other := crashAt(t, once, first*ratio); other.Ceiling != 0 {
+			rt.Fatalf("crashes at %.0f and %.0f made a ceiling of %.0f, sure: %v", first, first*ratio, other.Ceiling, other.CeilingSure())
+		}
+		if again := crashAt(t, once, first); !again.CeilingSure() {
+			rt.Fatalf("crashes at %.1f and %.1f made no ceiling", once.Mark, again.Mark)
+		}
+	})
+}
+
+// TestKnowledgeIsNotOverwritten: with a ceiling that is known, a crash at another
+// load does not change it; nor do openings by ratio, or failures of probes.
+func TestKnowledgeIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		known := lane.Checkpoint{Ceiling: 500, CeilingLearnt: 500, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 500, MarkAt: start}
+		got := crashAt(t, known, rapid.Float64Range(20, 300).Draw(rt, "load"))
+		if got.Ceiling != 500 || got.CeilingWait != known.CeilingWait {
+			rt.Fatalf("the ceiling is %.1f (tested after %v), was 500", got.Ceiling, got.CeilingWait)
+		}
+	})
+	cfg := wide()
+	cfg.Consecutive = 1000
+	r := newRoad(drive(t, cfg), 20, ok)
+	r.run(20*time.Second, nil)
+	n := 0
+	r.answer = func(int) lane.Outcome { // four of five fail
+		if n++; n%5 == 0 {
+			return ok(0)
+		}
+		return down(0)
+	}
+	r.live = 60
+	r.run(20*time.Second, nil)
+	if c := r.l.Checkpoint(); c.OpenReason != lane.OpenedByRatio || c.Ceiling != 0 || c.Mark != 0 {
+		t.Errorf("opened by ratio: %+v, want nothing learnt", c)
+	}
+}
+
+// TestSingleThrottleOnAQuietLane: it changes the hold, and nothing else.
+func TestSingleThrottleOnAQuietLane(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		d := drive(t, wide())
+		after := time.Duration(rapid.IntRange(1, 60).Draw(rt, "retry after")) * time.Second
+		for range rapid.IntRange(1, 10).Draw(rt, "times") {
+			d.arrive(1)
+			before := d.l.Checkpoint()
+			d.l.Result(d.now, 0.5, d.send().Tag, lane.Outcome{Class: hook.Throttle, Hold: after, RetryAfter: after})
+			got := d.l.Checkpoint()
+			before.HoldUntil, before.BlockedAt, before.RetryAfter = got.HoldUntil, got.BlockedAt, got.RetryAfter
+			if got != before {
+				rt.Fatalf("one 429 on a quiet lane changed %+v to %+v", before, got)
+			}
+			d.now = d.now.Add(after + time.Duration(rapid.IntRange(1000, 100000).Draw(rt, "pause"))*time.Millisecond)
+			d.arrive(1)
+			d.result(d.send(), hook.Success)
+			d.now = d.now.Add(2 * time.Second)
+		}
+	})
+}
+
+// TestRefusalIsForgotten: a refused rate never falls by itself, and is gone after
+// finite time, whether the lane is used or not, and whoever owns it.
+func TestRefusalIsForgotten(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		c := lane.Checkpoint{
+			Pace: rapid.Float64Range(0.2, 1000).Draw(rt, "pace"), ThrottledAt: start,
+			RetryAfter:    time.Duration(rapid.IntRange(1, 60).Draw(rt, "retry after")) * time.Second,
+			PaceSlowStart: rapid.Bool().Draw(rt, "slow start"),
+		}
+		last := 0.0
+		for h := range 100 {
+			now := start.Add(time.Duration(h) * 10 * time.Minute)
+			if h > 0 && rapid.IntRange(0, 9).Draw(rt, "new owner") == 0 {
+				c = lane.Restore(wide(), c, now, 0.5, true).Checkpoint()
+			}
+			rate := c.ThrottleRate(now)
+			if rate == 0 {
+				return
+			}
+			if rate < last {
+				rt.Fatalf("the rate fell from %v to %v by itself", last, rate)
+			}
+			last = rate
+		}
+		rt.Fatalf("%v per second is refused for ever: still %v after 16 hours", c.Pace, last)
+	})
+}
+
+// TestPeopleForget: reset and resume forget everything that was learnt of rates,
+// and a new owner nothing.
+func TestPeopleForget(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		rate := rapid.Float64Range(1, 1000)
+		c := lane.Checkpoint{
+			Open: rapid.Bool().Draw(rt, "open"), OpenedAt: start, BlockedAt: start, ClosedAt: start,
+			Usual: rate.Draw(rt, "usual"), Proven: rate.Draw(rt, "proven"),
+			Ceiling: rate.Draw(rt, "ceiling"), CeilingAt: start, CeilingWait: time.Hour, Mark: rate.Draw(rt, "mark"), MarkAt: start,
+			Pace: rate.Draw(rt, "pace"), ThrottledAt: start, RetryAfter: time.Second, Recovery: rate.Draw(rt, "recovery"), Held: time.Minute,
+		}
+		c.CeilingLearnt = c.Ceiling
+		if c.Open {
+			c.Recovery, c.Held = 0, 0
+		}
+		now := start.Add(time.Second)
+		l := lane.Restore(wide(), c, now, 0.5, true)
+		got := l.Checkpoint()
+		if got.Usual != c.Usual || got.Proven != c.Proven || got.Ceiling != c.Ceiling || got.CeilingWait != c.CeilingWait ||
+			got.Mark != c.Mark || got.Pace != c.Pace || got.Recovery != c.Recovery {
+			rt.Fatalf("a new owner has %+v of %+v", got, c)
+		}
+		if rapid.Bool().Draw(rt, "reset") {
+			l.Reset(now)
+		} else {
+			l.Pause(now)
+			l.Resume(now)
+		}
+		if got := l.Checkpoint(); got.Ceiling != 0 || got.Mark != 0 || got.Pace != 0 {
+			rt.Fatalf("a person's wish left %+v", got)
+		}
+	})
+}
+
+// TestCeilingIsTested: with a backlog and only successes every ceiling that is old
+// enough is gone in finite time.
+func TestCeilingIsTested(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]time.Duration{"a suspicion": 0, "knowledge": 48 * time.Hour} {
+		c := lane.Checkpoint{
+			Usual: 5, Proven: 5, Ceiling: 10, CeilingLearnt: 10, CeilingAt: start.Add(-wait), CeilingWait: wait, Mark: 10, MarkAt: start,
+		}
+		d := drive(t, wide())
+		r := newRoad(d, 20, ok)
+		r.l = lane.Restore(wide(), c, d.now, 0.5, false)
+		for i := 0; r.l.Checkpoint().Ceiling > 0; i++ {
+			if i == 40 {
+				t.Fatalf("%s is still there after 40 minutes in the way: %+v", name, r.l.Checkpoint())
+			}
+			r.run(time.Minute, nil)
+			if n := r.l.Queued(); n > 5000 {
+				r.live = 0
+			}
+		}
+	}
+}
+
+// TestStray429s: refusals by chance leave the rate alone, however long.
+func TestStray429s(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 20, nil)
+	n := 0
+	r.answer = func(int) lane.Outcome {
+		if n = (n*1103515245 + 12345) & 0x7fffffff; n%100 == 7 {
+			return lane.Outcome{Class: hook.Throttle, Hold: time.Second, RetryAfter: time.Second}
+		}
+		return lane.Outcome{Class: hook.Success}
+	}
+	most := 0
+	for range 1800 {
+		r.run(time.Second, nil)
+		most = max(most, r.l.Queued())
+	}
+	if most > 150 {
+		t.Errorf("%d were waiting, want a few seconds' worth", most)
+	}
+}
+
+// TestYoungLaneKnowsItsLoad: after five seconds of traffic the usual load is that
+// of those seconds, not half of it.
+func TestYoungLaneKnowsItsLoad(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 40, ok)
+	r.run(6*time.Second, nil)
+	if got := r.l.Checkpoint().Usual; math.Abs(got-40) > 4 {
+		t.Errorf("usual load after six seconds is %.1f, want 40", got)
+	}
+}
+
+// TestTrafficThatGrewDuringTheOutage: when more comes in than before, the backlog
+// still gets shorter, without waiting for the end of the careful time.
+func TestTrafficThatGrewDuringTheOutage(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 10, ok)
+	r.run(20*time.Second, nil)
+	r.live = 40
+	r.outage(30 * time.Second)
+	r.run(150*time.Second, nil)
+	if n := r.l.Queued(); n > 100 {
+		t.Errorf("%d are waiting 150 s after the outage, with %v per second coming in", n, r.live)
+	}
+}

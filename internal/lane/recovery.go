@@ -1,0 +1,73 @@
+package lane
+
+import (
+	"math"
+	"time"
+)
+
+// A recovery is as hasty as there is need: it begins with what the endpoint is
+// used to, and grows to what drains the backlog in a minute, or in a tenth of
+// the outage.
+const (
+	recoveryLeast   = 5.0 // a start is not below, where nothing is known
+	recoveryFloor   = 1.0
+	recoveryDouble  = 5 * time.Second
+	recoveryLeisure = 25 * time.Second // doubling time beyond the need
+	recoveryAim     = 60 * time.Second
+	// recoveryQuiet: a recovery that was in nobody's way for so long is over.
+	recoveryQuiet = 30 * time.Second
+	// recoverySpare is what a rate should leave beside the live load; with less
+	// the backlog would never end.
+	recoverySpare = 1.25
+	// reopenedMost is how many times the start of a recovery is halved at most.
+	reopenedMost = 3
+	// rateOff: a rate this high is none.
+	rateOff = 1e5
+)
+
+// recovery is the rate after a close.
+type recovery struct {
+	rate  float64       // requests per second, 0: there is none
+	began time.Time     // the latest one
+	want  float64       // what should do until ...
+	until time.Time     // ... then
+	held  time.Duration // how long the backlog was held
+	left  time.Duration // of that what an outage before has left, at most
+	oks   int           // successes since the close
+	// reopened counts openings since the outage began that nothing explains;
+	// each halves the next start.
+	reopened int
+}
+
+// begin starts a recovery of a lane whose deliveries were held for so long. half
+// is that of a known ceiling, 0: there is none.
+func (r *recovery) begin(now time.Time, held time.Duration, usual, half float64) {
+	held += r.left
+	aim := max(recoveryAim, held/10)
+	r.began, r.held, r.left, r.oks = now, held, 0, 0
+	r.want, r.until = max(2*recoveryLeast, need(usual, held, aim)), now.Add(aim+aim/2)
+	if usual == 0 {
+		r.want = math.Inf(1) // nobody knows what is needed
+	}
+	r.rate = max(recoveryFloor, max(usual, recoveryLeast, half)/math.Exp2(float64(r.reopened)))
+}
+
+// need is the rate that drains what was held in aim, beside the live load.
+func need(usual float64, held, aim time.Duration) float64 {
+	return usual * (1 + held.Seconds()/aim.Seconds())
+}
+
+// grow raises the rate while it is in use. offered is the live load that comes in.
+func (r *recovery) grow(now time.Time, passed time.Duration, offered float64) {
+	switch {
+	case r.rate < r.want:
+		r.rate = min(r.want, r.rate*doubling(passed, recoveryDouble))
+	case now.After(r.until) || r.rate < recoverySpare*offered:
+		r.rate *= doubling(passed, recoveryLeisure)
+	}
+}
+
+// end ends the recovery: the endpoint has.
+func (r *recovery) end() { r.rate, r.reopened, r.left = 0, 0, 0 }
+
+func doubling(passed, per time.Duration) float64 { return math.Exp2(passed.Seconds() / per.Seconds()) }

@@ -1,0 +1,214 @@
+package lane
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// noHeaderHold is how long a throttled lane without Retry-After waits.
+	noHeaderHold = time.Second
+	// retryLeast and retryMost bound the Retry-After that steers how fast a
+	// refusal is forgotten: a wish of a day must not freeze it.
+	retryLeast = time.Second
+	retryMost  = time.Minute
+
+	refusedLeast = 0.2 // requests per second
+	// Throttled answers are no chance when so many are of one hold, or more of the
+	// latest answers than a small share makes by chance.
+	refusedWave      = 3.0
+	refusedWaveShare = 0.08 // of the load
+	refusedOver      = 400  // answers
+	refusedMin       = 2.0  // of them, throttled
+	// refusedStray is the share of throttled answers that may have nothing to do
+	// with the rate, and refusedSigma how far chance may go beyond.
+	refusedStray = 0.01
+	refusedSigma = 5.0
+	// The same of failures, which fewer endpoints have without a reason.
+	refusedFlaky      = 0.025
+	refusedFlakySigma = 3.0
+	// refusedVain is how many cuts in a row that do not help show that it is not
+	// the rate, and refusedVoid for how long that is believed.
+	refusedVain = 5
+	refusedVoid = time.Hour
+	// refusedTest is how many Retry-Afters it takes to try 5 % more.
+	refusedTest = 28
+	refusedCut  = 0.65 // of the first rate that was too high
+	// busyLeast is the load from which on a lane is sending, rather than sending
+	// something now and then.
+	busyLeast = 2.0
+)
+
+// refused is the rate above which an endpoint refuses without breaking. It is a
+// function of time: a refusal says less the older it is.
+type refused struct {
+	learnt    float64       // requests per second, 0: none
+	at        time.Time     // the end of the hold that it was learnt with
+	asked     time.Duration // Retry-After, within retryLeast and retryMost
+	slowStart bool          // it is not found yet: grow by a tenth per second
+
+	throttled, answers float64   // of the latest answers
+	wave               float64   // throttled answers of the running hold
+	vain               int       // cuts in a row that did not help
+	firm               float64   // the rate when it last was no chance
+	voidAt             time.Time // it was taken back
+	failures           bool      // it refuses by failing
+	cutShare           float64   // of refusals before the latest cut for failures
+}
+
+// rate is what may be sent at now, 0: anything. It is 5 % more after so many
+// Retry-Afters, and grows twice as fast in every further.
+func (r *refused) rate(now time.Time) float64 {
+	if r.learnt == 0 {
+		return 0
+	}
+	n := max(0, now.Sub(r.at).Seconds()) / (refusedTest * max(r.asked, retryLeast).Seconds())
+	whole := min(math.Floor(n), 32)
+	growth := 0.05 * (math.Exp2(whole)*(1+min(n, 33)-whole) - 1)
+	rate := r.learnt * math.Exp(min(growth, 50))
+	if rate > rateOff {
+		return 0
+	}
+	return rate
+}
+
+// answered counts an answer that was throttled or not.
+func (r *refused) answered(throttled float64) {
+	r.throttled += throttled - r.throttled/refusedOver
+	r.answers += 1 - r.answers/refusedOver
+}
+
+// succeed lets a rate that is not found yet grow, a tenth per second of use.
+func (r *refused) succeed(now time.Time) {
+	r.answered(0)
+	if r.slowStart && now.After(r.at) {
+		if rate := r.rate(now); rate > 0 {
+			r.learnt *= math.Exp(min(0.1, 0.1/rate))
+		}
+	}
+}
+
+// share is that of refusals among the latest answers.
+func (r *refused) share() float64 { return r.throttled / max(1, r.answers) }
+
+// firmly reports whether throttles are too many to be chance.
+func (r *refused) firmly(now time.Time, load float64) bool {
+	return r.wave >= max(refusedWave, refusedWaveShare*load) || r.often(now, refusedStray, refusedSigma)
+}
+
+// often reports whether more of the latest answers are refusals than a share of
+// them makes by chance.
+func (r *refused) often(now time.Time, share, sigma float64) bool {
+	stray := share * r.answers
+	return now.Sub(r.voidAt) > refusedVoid && r.throttled >= max(refusedMin, stray+sigma*math.Sqrt(stray))
+}
+
+// refuse learns from a refusal under a load whose hold ends at until: the rate
+// falls if it has to do with it. firm: it is no chance.
+func (r *refused) refuse(now time.Time, load float64, firm bool, asked time.Duration, until time.Time, d *loads) {
+	rate := r.rate(now)
+	switch {
+	case load < busyLeast: // a quiet lane learns nothing
+		return
+	case rate == 0 || load < 0.8*rate: // it was not this rate
+		if !firm {
+			return
+		}
+		r.learnt = max(recoveryFloor, 0.7*d.ended.perSecond(now), 0.9*d.carried.perSecond(now))
+		r.slowStart, r.vain = true, 0
+	default:
+		r.cut(now, rate, firm, d)
+		if r.learnt == 0 {
+			return
+		}
+	}
+	r.learnt = max(refusedLeast, r.learnt)
+	r.at, r.asked = until, min(max(asked, retryLeast), retryMost)
+}
+
+// cut lowers a rate that was too high.
+func (r *refused) cut(now time.Time, rate float64, firm bool, d *loads) {
+	// A limit that lets a second's worth through at once would have let this
+	// pass for so long.
+	passed := max(0, now.Sub(r.at).Seconds())
+	fits := min(rate*passed/(passed+1), 0.92*rate)
+	if r.slowStart {
+		fits = refusedCut * rate
+	}
+	r.vain++
+	if r.failures && r.answers < refusedOver/2 && r.share() >= r.cutShare/2 {
+		r.vain = refusedVain // as many as before: it is not the rate
+	} else if firm || passed >= 10*r.asked.Seconds() {
+		r.vain = 0
+	}
+	r.learnt = max(fits, rate/2, 0.9*d.carried.perSecond(now))
+	switch {
+	case r.failures: // an endpoint may also lose some requests whatever the rate
+		r.learnt = max(r.learnt, min(rate, d.usual))
+	case firm || r.slowStart:
+		r.firm = r.learnt
+	default: // as long as it may be chance
+		r.learnt = max(r.learnt, d.usual, 0.8*r.firm)
+	}
+	r.slowStart = false
+	if r.vain >= refusedVain { // less and less, and it does not help: it is not the rate
+		r.learnt, r.vain, r.voidAt = 0, 0, now
+	}
+}
+
+// throttle obeys a destination that asks for less: everything is held, and what
+// it refuses is learnt once per wave of throttled answers.
+func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
+	asked, wait := o.RetryAfter, o.Hold
+	if wait <= 0 {
+		asked = noHeaderHold
+		wait = noHeaderHold + time.Duration(u*float64(noHeaderHold))
+	}
+	r := &l.flow.refused
+	sameWave := now.Before(l.hold)
+	if !sameWave {
+		r.wave = 0
+	}
+	r.wave++
+	r.failures = false
+	r.answered(1)
+	before := r.learnt
+	l.holdUntil(now, now.Add(wait))
+	if !sameWave || before == 0 {
+		r.refuse(now, load, r.firmly(now, load), asked, l.hold, &l.flow.load)
+	}
+	l.flow.tokens = bucket{at: l.hold}
+}
+
+// ease answers failures between successes while a rate is in the way: they are
+// refusals without words, so that is cut, and not the limit. It reports whether
+// the rate answers for them.
+func (l *Lane) ease(now time.Time, load float64) bool {
+	f, r := &l.flow, &l.flow.refused
+	if !f.inTheWay(now) || l.streak >= halveAt || now.Sub(r.voidAt) <= refusedVoid { // or there is nothing between
+		return false
+	}
+	r.answered(1)
+	if !r.often(now, refusedFlaky, refusedFlakySigma) || now.Sub(r.at) < time.Second {
+		return true
+	}
+	r.failures = true
+	if r.rate(now) == 0 {
+		r.learnt = max(recoveryFloor, f.load.started.perSecond(now)-f.load.failed.perSecond(now))
+		r.at, r.asked, r.slowStart, r.vain = now, retryLeast, false, 0
+	} else {
+		r.refuse(now, load, true, retryLeast, now, &f.load)
+	}
+	r.cutShare = r.share()
+	r.throttled, r.answers = 0, 0 // these are answered for
+	l.latest.reset()
+	return true
+}
+
+// holdUntil keeps everything back. A later, shorter wish never shortens a hold.
+func (l *Lane) holdUntil(now, until time.Time) {
+	if until.After(l.hold) {
+		l.hold = until
+	}
+	l.block(now)
+}

@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// edge counts the requests of the last second against those that an endpoint
+// bears in one: it remembers so many, and one more comes too soon if the first
+// of them is less than a second old.
+type edge struct {
+	times []float64 // a ring
+	next  int       // the oldest
+}
+
+func newEdge(most int) *edge {
+	e := &edge{times: make([]float64, most)}
+	e.clear()
+	return e
+}
+
+// bears counts a request, unless it is too much.
+func (e *edge) bears(now float64) bool {
+	const rounding = 1e-9 // of times in floating point
+	if e.times[e.next]+1 > now+rounding {
+		return false
+	}
+	e.times[e.next] = now
+	e.next = (e.next + 1) % len(e.times)
+	return true
+}
+
+func (e *edge) clear() {
+	for i := range e.times {
+		e.times[i] = math.Inf(-1)
+	}
+}
+
+// resize changes how many the endpoint bears. What it has had in the last second
+// still counts.
+func (e *edge) resize(most int) {
+	other := newEdge(most)
+	for i := max(0, len(e.times)-most); i < len(e.times); i++ {
+		other.times[other.next] = e.times[(e.next+i)%len(e.times)]
+		other.next = (other.next + 1) % most
+	}
+	*e = *other
+}
+
+// tooMuch is what a cliff does with one request more than it bears.
+func (d *destination) tooMuch(r *request) {
+	if d.s.Cliff.Mode == CliffRefuse {
+		d.answer(r, 503)
+		return
+	}
+	d.answer(r, 0)
+	d.crash(d.s.Cliff.For)
+}
+
+// flap lets the endpoint go down for reasons of its own.
+func (d *destination) flap(rng *rand.Rand) {
+	every, lasts := d.s.Flap.Every.seconds(), d.s.Flap.For.seconds()
+	var next func()
+	next = func() {
+		d.w.after(every*rng.ExpFloat64(), func() {
+			d.startOutage(Outage{})
+			d.w.after(lasts, func() {
+				d.endOutage()
+				next()
+			})
+		})
+	}
+	next()
+}

@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+)
+
+// hostOf gives a lane its seat at the host that all share, as the dispatcher
+// does.
+func (w *world) hostOf(l *law) *lane.Host {
+	if w.host == nil {
+		w.host, w.seats = &lane.Host{}, make(map[*lane.Seat]*law)
+	}
+	w.seats[&l.seat] = l
+	return w.host
+}
+
+// hostAllows reports whether the host lets the lane start what it wants to, else
+// when to ask again.
+func (l *law) hostAllows(now time.Time) (bool, time.Time) {
+	switch {
+	case l.host == nil || !l.host.Knows(now) || !l.lane.Wants(now):
+		return true, now
+	case l.lane.State() != lane.Closed:
+		return l.host.MayProbe(now, &l.seat)
+	default:
+		return l.host.Ask(now, &l.seat)
+	}
+}
+
+func (l *law) hostStarted(now time.Time) float64 {
+	if l.host == nil || !l.host.Knows(now) {
+		return 0
+	}
+	return l.host.Started(now, &l.seat)
+}
+
+// hostHeard tells the host what became of a request.
+func (l *law) hostHeard(now time.Time, r *request, class hook.Class, c lane.Change) {
+	if l.host == nil || !c.Opened && !l.host.Knows(now) {
+		return
+	}
+	l.host.Result(now, epoch.Add(seconds(r.started)), r.hostLoad, class)
+	switch {
+	case c.Opened:
+		for _, s := range l.host.Opened(now, &l.seat, l.lane) {
+			l.w.seats[s].lane.Pardon()
+		}
+	case c.Closed:
+		for _, s := range l.host.Closed(now, &l.seat) {
+			other := l.w.seats[s]
+			other.lane.ProbeNow(now)
+			l.w.after(tick, other.pumped)
+		}
+	case r.tag.Probe:
+		l.host.ProbeFailed(l.lane.Wake(now))
+	}
+}

@@ -1,0 +1,18 @@
+-- How much a tenant has stored, for its quota: 256 for an event or an attempt and
+-- 512 for a delivery, with what publishers and destinations filled in. Counted
+-- when rows are written and when retention removes them, here for all that is
+-- there already.
+ALTER TABLE tenant_usage ADD COLUMN stored INTEGER NOT NULL DEFAULT 0;
+
+INSERT INTO tenant_usage (tenant_id, node_id, pending, bytes, stored)
+SELECT tenant_id, 0, 0, 0, sum(weight) FROM (
+  SELECT tenant_id, 256 + length(payload) AS weight FROM events
+  UNION ALL
+  SELECT tenant_id, 512 FROM deliveries
+  UNION ALL
+  SELECT d.tenant_id, 256 + octet_length(f.document) + coalesce(length(f.excerpt), 0)
+  FROM deliveries d CROSS JOIN first_attempts f WHERE f.id = d.first_attempt_id
+  UNION ALL
+  SELECT tenant_id, 256 + coalesce(octet_length(detail), 0) + coalesce(octet_length(error), 0) + coalesce(length(excerpt), 0) FROM attempts)
+WHERE tenant_id IN (SELECT id FROM tenants) GROUP BY tenant_id
+ON CONFLICT (tenant_id, node_id) DO UPDATE SET stored = excluded.stored;
