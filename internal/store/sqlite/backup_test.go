@@ -114,8 +114,8 @@ func TestOwnLogIsApplied(t *testing.T) {
 	var ids []hook.ID
 	var file, log []byte
 	begun := 0
-	for range 20 {
-		ids = append(ids, fill(t, db, w, 8)...)
+	for range 10 {
+		ids = append(ids, fill(t, db, w, 14)...)
 		before := log
 		file, log = read(t, path), read(t, path+"-wal")
 		if len(before) > 32 && !bytes.Equal(before[:32], log[:32]) {

@@ -46,10 +46,10 @@ func logPerEvent(t *testing.T, wait time.Duration) float64 {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { check(t, writer.Run(ctx)) })
-	const events = 400
+	const events = 150
 	var before int64
-	for i := range events + 50 {
-		if i == 50 { // tables and indexes are there
+	for i := range events + 20 {
+		if i == 20 { // tables and indexes are there
 			before = db.LogWritten()
 		}
 		w.now = time.Now().Truncate(time.Microsecond)
@@ -79,11 +79,11 @@ func TestLogThatAReaderHoldsIsShortenedAfterwards(t *testing.T) {
 	var n int
 	check(t, reader.QueryRowContext(t.Context(), "SELECT count(*) FROM events").Scan(&n))
 	w.payload = make([]byte, 4_000_000)
-	for range 20 {
+	for range 17 {
 		check(t, db.Commit(t.Context(), w.batch(1)))
 		check(t, db.Tidy(t.Context()))
 	}
-	if held, err := db.TrimLog(t.Context()); err != nil || held < 80_000_000 {
+	if held, err := db.TrimLog(t.Context()); err != nil || held < 68_000_000 {
 		t.Fatalf("a log of %d bytes, %v; want all that was written", held, err)
 	}
 	check(t, reader.Rollback())
