@@ -52,6 +52,8 @@ type Health interface {
 	Live() error
 	// Ready returns the reasons why requests should go elsewhere; none: ready.
 	Ready(ctx context.Context) []string
+	// Warnings returns what needs a person although the process works.
+	Warnings() []string
 }
 
 // Store is what the API asks of the database.
@@ -80,6 +82,7 @@ type Config struct {
 	IDs    *hook.IDSource
 
 	Metrics MetricsAccess // zero: not served
+	Backups Backups       // nil: the store has tools of its own
 
 	TrustedProxies Proxies // whose X-Forwarded-For is believed; none: nobody's
 
@@ -201,6 +204,7 @@ func (a *API) addRoutes() {
 	a.addOperationalRoutes()
 	a.addPresetRoutes()
 	a.addKeyRoutes()
+	a.addBackupRoute()
 	a.addHealthRoutes()
 	a.addMetricsRoute()
 	a.addSpecRoute()

@@ -47,7 +47,7 @@ func (ct *control) admit(c *call) error {
 		return nil
 	}
 	operator := c.key.Scope == hook.ScopeAdmin
-	if ct.room != nil && !(operator && c.route.Method == http.MethodDelete) {
+	if ct.room != nil && (!operator || c.route.Method != http.MethodDelete) {
 		if err := ct.room(); err != nil {
 			return fmt.Errorf("change: %w", err)
 		}

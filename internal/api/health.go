@@ -10,9 +10,10 @@ import (
 
 // healthAnswer is what /livez and /readyz say.
 type healthAnswer struct {
-	Status  string   `json:"status" enum:"ok,failing"`
-	Reasons []string `json:"reasons,omitempty" doc:"With ?verbose, or when failing."`
-	Version string   `json:"version,omitempty" doc:"With ?verbose."`
+	Status   string   `json:"status" enum:"ok,failing"`
+	Reasons  []string `json:"reasons,omitempty" doc:"With ?verbose, or when failing."`
+	Warnings []string `json:"warnings,omitempty" doc:"Of /readyz: what needs a person although requests are welcome."`
+	Version  string   `json:"version,omitempty" doc:"With ?verbose."`
 }
 
 func (a *API) addHealthRoutes() {
@@ -21,10 +22,10 @@ func (a *API) addHealthRoutes() {
 		if err := a.cfg.Health.Live(); err != nil {
 			reasons = []string{err.Error()}
 		}
-		a.answerHealth(w, r, reasons)
+		a.answerHealth(w, r, reasons, nil)
 	})
 	a.plain(a.healthOperation("readyz", "Whether requests should come here"), needNothing, func(w http.ResponseWriter, r *http.Request) {
-		a.answerHealth(w, r, a.cfg.Health.Ready(r.Context()))
+		a.answerHealth(w, r, a.cfg.Health.Ready(r.Context()), a.cfg.Health.Warnings())
 	})
 }
 
@@ -44,8 +45,8 @@ func (a *API) healthOperation(name, summary string) *huma.Operation {
 	}
 }
 
-func (a *API) answerHealth(w http.ResponseWriter, r *http.Request, reasons []string) {
-	body, status := healthAnswer{Status: "ok", Reasons: reasons}, http.StatusOK
+func (a *API) answerHealth(w http.ResponseWriter, r *http.Request, reasons, warnings []string) {
+	body, status := healthAnswer{Status: "ok", Reasons: reasons, Warnings: warnings}, http.StatusOK
 	if len(reasons) > 0 {
 		body.Status, status = "failing", http.StatusServiceUnavailable
 	}

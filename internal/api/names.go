@@ -80,7 +80,8 @@ func (w *nameWalk) ended() {
 func (w *nameWalk) member(name string) error {
 	top := &w.open[len(w.open)-1]
 	top.name, top.inside = name, true
-	if w.members++; w.members > maxControlMembers {
+	w.members++
+	if w.members > maxControlMembers {
 		return fieldError("body", "out_of_range", fmt.Sprintf("must have at most %d members in all", maxControlMembers))
 	}
 	if top.names[name] {

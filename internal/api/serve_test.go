@@ -59,6 +59,10 @@ func TestHealth(t *testing.T) {
 	if r := w.must(200, http.MethodGet, "/readyz?verbose", "", nil); r.text(t, "version") != "1.2.3" {
 		t.Errorf("verbose = %s", r.body)
 	}
+	w.health.warns = []string{"the log grows"}
+	if r := w.must(200, http.MethodGet, "/readyz", "", nil); !strings.Contains(string(r.body), `"warnings":["the log grows"]`) {
+		t.Errorf("ready with a warning = %s", r.body)
+	}
 	w.health.ready = []string{"store does not answer"}
 	if r := w.must(503, http.MethodGet, "/readyz", "", nil); !strings.Contains(string(r.body), "store does not answer") {
 		t.Errorf("not ready = %s", r.body)

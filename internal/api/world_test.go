@@ -42,6 +42,8 @@ type world struct {
 	health *fakeHealth
 	logs   *logBuffer
 
+	backups *fakeBackups
+
 	loopback         bool // the listener, for /metrics
 	admin, adminRead string
 	def              hook.Tenant // uid default
@@ -126,7 +128,7 @@ func newWorld(t *testing.T, tune ...func(*api.Config)) *world {
 func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	t.Helper()
 	w := &world{
-		t: t, clock: &clock{t: worldStart}, bell: &fakeBell{}, health: &fakeHealth{}, logs: &logBuffer{},
+		t: t, clock: &clock{t: worldStart}, bell: &fakeBell{}, health: &fakeHealth{}, logs: &logBuffer{}, backups: &fakeBackups{text: "a copy"},
 		path: filepath.Join(t.TempDir(), sqlite.FileName), epochs: map[int]int64{},
 	}
 	db, err := sqlite.Open(t.Context(), w.path, sqlite.Options{})
@@ -142,7 +144,7 @@ func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	w.ok(err)
 	cfg := api.Config{
 		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
-		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Vault: v, IDs: w.ids,
+		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -532,6 +534,7 @@ func (fakeURLs) CheckURL(raw string) (string, error) {
 type fakeHealth struct {
 	live  error
 	ready []string
+	warns []string
 }
 
 func (h *fakeHealth) Live() error                    { return h.live }
@@ -559,3 +562,4 @@ func prefix(t *testing.T, s string) netip.Prefix {
 	}
 	return p
 }
+func (h *fakeHealth) Warnings() []string { return h.warns }

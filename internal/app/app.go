@@ -36,6 +36,7 @@ type App struct {
 	opts Options
 	log  *slog.Logger
 
+	ports           ports
 	listener        atomic.Pointer[net.TCPAddr]
 	metricsListener atomic.Pointer[net.TCPAddr]
 	pprofListener   atomic.Pointer[net.TCPAddr]
@@ -55,6 +56,7 @@ type App struct {
 	watch      *watch.Watcher
 	metrics    *metric.Metrics
 	storeWatch *storeWatch
+	outage     *outage
 }
 
 // New checks the options. It opens and starts nothing.
@@ -62,7 +64,11 @@ func New(o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: o, log: o.Log, storeWatch: newStoreWatch(o.Log)}
+	outage := newOutage(o.Log.Handler())
+	if o.DatabaseURL != "" {
+		o.Log = slog.New(outageHandler{o.Log.Handler(), outage})
+	}
+	a := &App{opts: o, log: o.Log, outage: outage, storeWatch: newStoreWatch(o.Log, o.LogLimit)}
 	client, err := egress.New(a.egressConfig())
 	if err != nil {
 		return nil, err
@@ -106,6 +112,11 @@ func (a *App) self() (own []netip.AddrPort) {
 // requests, no new attempts, results settled, shards released, store closed.
 func (a *App) Run(ctx context.Context) error {
 	defer headroom.Take()()
+	// First of all: a port that is in use must not leave a data folder behind.
+	if err := a.listen(ctx); err != nil {
+		return err
+	}
+	defer a.ports.close()
 	unlock, err := a.prepareDataDir()
 	if err != nil {
 		return err
@@ -113,6 +124,9 @@ func (a *App) Run(ctx context.Context) error {
 	defer unlock()
 	if err := a.openStore(ctx); err != nil {
 		return err
+	}
+	if err := a.removeUnfinishedCopies(); err != nil {
+		return errors.Join(err, a.db.Close())
 	}
 	err = a.serve(ctx)
 	if closeErr := a.db.Close(); closeErr != nil {
@@ -128,17 +142,10 @@ func (a *App) serve(ctx context.Context) error {
 	if err := a.openVault(ctx); err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.Listen)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", a.opts.Listen, err)
-	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
-		a.listener.Store(tcp)
-	}
 	if err := a.join(ctx); err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	guarded, err := a.guard(listener)
+	guarded, err := a.guard(a.ports.api)
 	key := ""
 	if err == nil {
 		key, err = a.bootstrap(ctx)
@@ -147,7 +154,7 @@ func (a *App) serve(ctx context.Context) error {
 		err = a.build()
 	}
 	if err != nil {
-		return errors.Join(err, listener.Close(), a.db.Leave(context.WithoutCancel(ctx), a.node))
+		return errors.Join(err, a.db.Leave(context.WithoutCancel(ctx), a.node))
 	}
 	if a.opts.Dev {
 		a.log.Warn("DEV MODE: deliveries to loopback and private addresses are allowed; never use this where untrusted people create endpoints")
@@ -169,7 +176,7 @@ func (a *App) build() error {
 	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
-		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), Log: a.log,
+		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
 		Committed: a.committed,
 	})
 	if err != nil {
@@ -194,7 +201,7 @@ func (a *App) build() error {
 		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, MaxDeliveries: o.MaxRequestDeliveries, IdempotencyTTL: o.IdempotencyTTL,
 		TenantRate: o.TenantRate, TenantMaxPending: o.TenantMaxPending, TenantMaxPendingBytes: o.TenantMaxPendingBytes,
 		TenantMaxStored: o.TenantMaxStored,
-		DiskFree:        a.diskFree(), DiskReserve: o.DiskReserve,
+		DiskFree:        a.diskFree(), DiskReserve: o.DiskReserve, StoreFull: a.storeWatch.full,
 	})
 	if err != nil {
 		return err
@@ -212,14 +219,25 @@ func (a *App) build() error {
 	}
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
-		TrustedProxies: o.TrustedProxies,
-		Metrics:        a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
+		TrustedProxies: o.TrustedProxies, Backups: a.backups(),
+		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
 	})
 	return err
+}
+
+// settleWait is how long results are kept back on the embedded store, where the
+// log is written by the page. A result that waits holds a place of the in-flight
+// budget, so there must be many.
+func (a *App) settleWait() time.Duration {
+	const wait, places = 100 * time.Millisecond, 128
+	if a.db.Shared() || a.opts.MaxInFlight < places {
+		return 0
+	}
+	return wait
 }
 
 // shutdownGrace is how long requests in progress may take to end.
@@ -237,7 +255,7 @@ func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) e
 	watcher := start(outlive, failed, a.watch.Run) // outlives those who tell it something
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
 	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics,
-		a.checkStore, a.awaitStoreLoss)
+		a.checkStore, a.awaitStoreLoss, a.outage.run)
 	server := a.httpServer(guarded)
 	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })
 	a.announce(newKey)
@@ -401,6 +419,8 @@ func (h health) Live() error {
 	}
 	return nil
 }
+
+func (h health) Warnings() []string { return h.a.storeWatch.warnings() }
 
 func (h health) Ready(ctx context.Context) []string {
 	if h.a.draining.Load() {

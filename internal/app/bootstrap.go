@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/url"
@@ -54,7 +53,7 @@ func (a *App) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.db = db
+	a.db, a.outage.ping = db, db.Ping
 	return nil
 }
 
@@ -293,17 +292,10 @@ func (a *App) servePprof(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.PprofListen)
-	if err != nil {
-		return fmt.Errorf("listen for pprof: %w", err)
-	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
-		a.pprofListener.Store(tcp)
-	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(a.ports.pprof); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve pprof: %w", err)
 	}
 	return nil

@@ -2,12 +2,41 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
+
+// NewStoreWatch returns a watch of the store by itself, and where it records
+// events.
+func NewStoreWatch(log *slog.Logger, logLimit int64, record func(hook.OperationalType, any)) *StoreWatch {
+	w := newStoreWatch(log, logLimit)
+	w.record.Store(&record)
+	return &StoreWatch{w}
+}
+
+// StoreWatch shows a storeWatch to tests.
+type StoreWatch struct{ w *storeWatch }
+
+// LogIs tells it how long the log is.
+func (s *StoreWatch) LogIs(bytes int64) { s.w.logIs(bytes) }
+
+// Full tells why events are refused.
+func (s *StoreWatch) Full() error { return s.w.full() }
+
+// Warnings is what health shows.
+func (s *StoreWatch) Warnings() []string { return s.w.warnings() }
+
+// OutageLog returns a log in which an absence of the database is told once, and
+// what notices its end.
+func OutageLog(h slog.Handler, ping func(context.Context) error) (*slog.Logger, func(context.Context) error) {
+	o := newOutage(h)
+	o.ping = ping
+	return slog.New(outageHandler{h, o}), o.run
+}
 
 // Announced is what a keeper tells.
 type Announced func(event string, tenant, endpoint hook.ID, detail map[string]any)
@@ -27,7 +56,12 @@ func ParseLimits(l PolicyLimits) (*policy.Limits, error) { return l.parse() }
 
 // ServePprof is servePprof for tests; Allows says whether deliveries may go to
 // a URL.
-func (a *App) ServePprof(ctx context.Context) error { return a.servePprof(ctx) }
+func (a *App) ServePprof(ctx context.Context) error {
+	if err := a.listen(ctx); err != nil {
+		return err
+	}
+	return a.servePprof(ctx)
+}
 
 // Allows says whether deliveries may go to a URL.
 func (a *App) Allows(url string) bool {

@@ -52,6 +52,7 @@ type Options struct {
 	StoreBatch     int
 	StoreBatchRows int
 	DiskReserve    int64
+	LogLimit       int64 // of the embedded store
 	Migrate        bool
 
 	MaxInFlight   int

@@ -7,15 +7,19 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -112,7 +116,7 @@ func run(t *testing.T, dir, key string) (s *server, log *logText, ended <-chan e
 
 // TestDamageIsToldAndTheRestGoesOn damages what one list needs: only that request
 // fails, as one that may be sent again, and whoever runs the server hears of it.
-func TestDamageIsToldAndTheRestGoesOn(t *testing.T) {
+func TestDamageIsToldAndTheRestGoesOn(t *testing.T) { //nolint:tparallel // there are no subtests
 	t.Parallel()
 	dir, key := dataDir(t)
 	damagePage(t, dir, "replays_tenant")
@@ -137,7 +141,7 @@ func TestDamageIsToldAndTheRestGoesOn(t *testing.T) {
 
 // TestLostStoreEndsTheServer lets a change of an endpoint meet damage. Nobody
 // publishes, so that the writer of events would never hear of it.
-func TestLostStoreEndsTheServer(t *testing.T) {
+func TestLostStoreEndsTheServer(t *testing.T) { //nolint:tparallel // there are no subtests
 	t.Parallel()
 	dir, key := dataDir(t)
 	damagePage(t, dir, "secrets_endpoint")
@@ -148,5 +152,73 @@ func TestLostStoreEndsTheServer(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, store.ErrFatal) {
 		t.Errorf("Run = %v, want ErrFatal", err)
+	}
+}
+
+// TestLongLogIsToldAndBounded lets the log grow and shrink again.
+func TestLongLogIsToldAndBounded(t *testing.T) {
+	t.Parallel()
+	var told []hook.OperationalType
+	log := &logText{}
+	w := app.NewStoreWatch(slog.New(slog.NewTextHandler(log, nil)), 1000, func(e hook.OperationalType, _ any) { told = append(told, e) })
+	for _, tc := range []struct {
+		bytes          int64
+		warned, refuse bool
+	}{
+		{0, false, false},
+		{249, false, false},
+		{250, true, false},
+		{999, true, false},
+		{1000, true, true},
+		{5000, true, true},
+		{999, true, false},
+		{1000, true, true},
+		{100, false, false},
+		{300, true, false},
+	} {
+		w.LogIs(tc.bytes)
+		if warned := len(w.Warnings()) > 0; warned != tc.warned {
+			t.Errorf("%d bytes: warned %v, want %v", tc.bytes, warned, tc.warned)
+		}
+		if err := w.Full(); (err != nil) != tc.refuse || err != nil && !errors.Is(err, hook.ErrStoreFull) {
+			t.Errorf("%d bytes: %v, want a refusal: %v", tc.bytes, err, tc.refuse)
+		}
+	}
+	if want := []hook.OperationalType{hook.StoreLogGrowing, hook.StoreLogSettled, hook.StoreLogGrowing}; !slices.Equal(told, want) {
+		t.Errorf("told of %v, want %v", told, want)
+	}
+	if n := strings.Count(log.String(), "the log of the store grows"); n != 2 {
+		t.Errorf("%d lines tell of the growth, want 2:\n%s", n, log)
+	}
+}
+
+// TestPortInUseLeavesNoFolder starts where another process listens.
+func TestPortInUseLeavesNoFolder(t *testing.T) {
+	t.Parallel()
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, setting := range []string{"BREAKWATER_LISTEN", "BREAKWATER_METRICS_LISTEN", "BREAKWATER_PPROF_LISTEN"} {
+		dir := filepath.Join(t.TempDir(), "data")
+		env := []string{"BREAKWATER_DATA_DIR=" + dir, setting + "=" + taken.Addr().String()}
+		if setting != "BREAKWATER_LISTEN" {
+			env = append(env, "BREAKWATER_LISTEN=127.0.0.1:0")
+		}
+		cfg, err := config.Load(config.Input{Version: "test", Environ: env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := app.New(cfg.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Run(t.Context()); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%s: Run = %v, want EADDRINUSE", setting, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the folder was made (%v)", setting, err)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -116,16 +115,9 @@ func (a *App) serveMetrics(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.opts.MetricsListen)
+	guarded, err := door.New(a.ports.metrics, door.Config{Max: metricsConnections, PerAddress: metricsConnections, Log: a.log})
 	if err != nil {
-		return fmt.Errorf("listen for metrics: %w", err)
-	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
-		a.metricsListener.Store(tcp)
-	}
-	guarded, err := door.New(listener, door.Config{Max: metricsConnections, PerAddress: metricsConnections, Log: a.log})
-	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", api.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))

@@ -134,7 +134,7 @@ func (s *session) rootCommand() *cobra.Command {
 		s.serveCommand(), s.sendCommand(), s.sinkCommand(), s.simulateCommand(), s.benchCommand(),
 		s.endpointsCommand(), s.deliveriesCommand(), s.deadCommand(), s.replayCommand(),
 		s.keysCommand(), s.tenantsCommand(),
-		s.migrateCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
+		s.backupCommand(), s.restoreCommand(), s.migrateCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
 	)
 	return root
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -96,7 +97,7 @@ func oneOutageRow(r *sim.Report) []string {
 		r.Scenario.Name, r.Strategy, fmt.Sprintf("%d/%d", crashed, u.Runs),
 		u.Peak.Text(2), u.PeakMax.Text(2), u.Drain.Text(2), u.DrainMax.Text(2), u.Waste.Text(4),
 		u.Dead.Text(3), unit(u.LiveP99, "s"), unit(u.Detect, "s"), u.Throttled.Text(4),
-		fmt.Sprint(u.BrokenHolds), fmt.Sprint(u.Waiting), r.About,
+		strconv.Itoa(u.BrokenHolds), strconv.Itoa(u.Waiting), r.About,
 	}
 }
 
@@ -106,7 +107,7 @@ func twoOutagesRow(r *sim.Report) []string {
 		r.Scenario.Name, r.Strategy,
 		count(u.First.Crashes), count(u.First.CrashesMax), count(u.Between), count(u.Second.Crashes), count(u.Second.CrashesMax),
 		u.First.Drain.Text(2), u.First.DrainMax.Text(2), u.Second.Drain.Text(2), u.Second.DrainMax.Text(2),
-		u.First.Waste.Text(4), share(u.Second.Waste), u.Dead.Text(3), fmt.Sprint(u.BrokenHolds), r.About,
+		u.First.Waste.Text(4), share(u.Second.Waste), u.Dead.Text(3), strconv.Itoa(u.BrokenHolds), r.About,
 	}
 }
 

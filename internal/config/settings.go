@@ -230,6 +230,10 @@ var settings = []setting{
 		value: size(func(c *Config) *int64 { return &c.Options.DiskReserve }, 64*mib, 1024*tib),
 	},
 	{
+		key: "store.log_limit", def: "1 GiB", help: "length of the SQLite log at which new events get 507, because another program that reads the file keeps it from being shortened; deliveries go on",
+		value: size(func(c *Config) *int64 { return &c.Options.LogLimit }, 256*mib, 1024*tib),
+	},
+	{
 		key: "store.migrate", def: "true", help: "bring the schema up to date at start",
 		value: toggle{func(c *Config) *bool { return &c.Options.Migrate }},
 	},

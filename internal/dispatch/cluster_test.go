@@ -24,6 +24,7 @@ type book struct {
 	mu      sync.Mutex
 	nodes   map[hook.ID]signOn
 	expires [hook.Shards]time.Time
+	owners  [hook.Shards]hook.ID // who took it, or renewed it, last
 	// busy shards look owned by somebody else, whatever the store says.
 	busy map[int]bool
 }
@@ -121,7 +122,7 @@ func (s *shared) TakeShards(ctx context.Context, node hook.ID, shards []int, min
 		}
 	}
 	held, err := s.DB.TakeShards(ctx, node, free, true, ttl)
-	s.book.extend(held, ttl)
+	s.book.extend(node, held, ttl)
 	return held, err
 }
 
@@ -130,7 +131,7 @@ func (s *shared) RenewShards(ctx context.Context, node hook.ID, held []store.Hel
 		return nil, errCut
 	}
 	still, err := s.DB.RenewShards(ctx, node, held, ttl)
-	s.book.extend(still, ttl)
+	s.book.extend(node, still, ttl)
 	return still, err
 }
 
@@ -148,12 +149,18 @@ func (s *shared) Leave(_ context.Context, n hook.Node) error {
 	return nil
 }
 
-func (b *book) extend(held []store.Held, ttl time.Duration) {
+func (b *book) extend(node hook.ID, held []store.Held, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range held {
-		b.expires[h.Shard] = time.Now().Add(ttl)
+		b.expires[h.Shard], b.owners[h.Shard] = time.Now().Add(ttl), node
 	}
+}
+
+func (b *book) owner(shard int) hook.ID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.owners[shard]
 }
 
 func (b *book) end(shard int) time.Time {

@@ -160,9 +160,9 @@ func (l *loop) hostHeard(now time.Time, r *resident, f *flight, class hook.Class
 	h.state.Result(now, f.started, f.hostLoad, class)
 	switch {
 	case c.Opened:
-		h.each(h.state.Opened(now, s, r.lane), func(l *loop, r *resident) { r.lane.Pardon() })
+		h.each(h.state.Opened(now, s, r.lane), func(r *resident) { r.lane.Pardon() })
 	case c.Closed:
-		h.each(h.state.Closed(now, s), func(l *loop, r *resident) { r.lane.ProbeNow(time.Now()) })
+		h.each(h.state.Closed(now, s), func(r *resident) { r.lane.ProbeNow(time.Now()) })
 	case f.tag.Probe:
 		h.state.ProbeFailed(r.lane.Wake(now))
 	}
@@ -170,7 +170,7 @@ func (l *loop) hostHeard(now time.Time, r *resident, f *flight, class hook.Class
 }
 
 // each does something with lanes of a host, each in its own loop.
-func (h *host) each(seats []*lane.Seat, do func(*loop, *resident)) {
+func (h *host) each(seats []*lane.Seat, do func(*resident)) {
 	for _, s := range seats {
 		r := h.seats[s]
 		if r == nil {
@@ -179,7 +179,7 @@ func (h *host) each(seats []*lane.Seat, do func(*loop, *resident)) {
 		l := r.loop
 		l.post(func() {
 			if !r.dropped {
-				do(l, r)
+				do(r)
 				l.touch(r)
 			}
 		})

@@ -115,7 +115,8 @@ func (s *slots) giveBack(tenants []hook.ID) {
 	defer s.mu.Unlock()
 	s.inUse -= len(tenants)
 	for _, t := range tenants {
-		if s.tenants[t]--; s.tenants[t] == 0 {
+		s.tenants[t]--
+		if s.tenants[t] == 0 {
 			delete(s.tenants, t)
 		}
 	}

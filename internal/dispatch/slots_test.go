@@ -65,7 +65,7 @@ func TestMoreIsExact(t *testing.T) {
 // hanging is a policy that a tenant may set who wants to take all there is.
 const hanging = `{"concurrency":1000,"timeout":{"total":"30s"},"breaker":{"enabled":false},"retry":{"backoff":{"kind":"schedule","delays":["1s"]},"jitter":"none"}}`
 
-// tenantOf makes one more tenant.
+// newTenant makes one more tenant.
 func (r *rig) newTenant(uid string) hook.Tenant {
 	r.t.Helper()
 	now := r.now()
@@ -101,7 +101,7 @@ func TestHangingEndpointsOfAnotherTenant(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ endpoints, each int }{
 		"a few with many": {14, 300},
-		"a thousand":      {1000, 4},
+		"hundreds":        {400, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestHangingEndpointsOfAnotherTenant(t *testing.T) {
 				}
 				r.tenant = victim
 				took := r.waits(e, 100)
-				if worst, limit := took[98], 2*alone[98]; worst > limit {
+				if worst, limit := took[98], max(2*alone[98], 20*time.Millisecond); worst > limit {
 					t.Errorf("99 of 100 arrived within %v, want %v", worst, limit)
 				}
 				if n := r.d.InFlight(); n > 1024 {
@@ -155,12 +155,12 @@ func TestIdleLaneOfTheSameTenant(t *testing.T) {
 			return egress.Result{Status: 200}
 		}, settings(func(c *dispatch.Config) { c.DrainTimeout = time.Second }))
 		defer r.close()
-		for range 14 {
-			r.publish(r.endpoint(hanging), 700)
-		}
-		time.Sleep(5 * time.Second)
 		e := r.endpoint("")
 		quick = e.URL
+		for range 14 {
+			r.publish(r.endpoint(hanging), 500)
+		}
+		time.Sleep(5 * time.Second)
 		if took := r.waits(e, 50); took[49] > 40*time.Millisecond {
 			t.Errorf("arrived within %v", took[49])
 		}

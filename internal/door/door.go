@@ -189,7 +189,8 @@ func (d *Door) leave(c *conn) {
 	c.inside = false
 	d.inside--
 	from := d.from[c.addr]
-	if from.count--; from.count == 0 {
+	from.count--
+	if from.count == 0 {
 		delete(d.from, c.addr)
 	}
 }

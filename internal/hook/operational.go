@@ -42,12 +42,14 @@ const (
 	BreakersMany       OperationalType = "system.breakers.many"
 	BreakersSettled    OperationalType = "system.breakers.settled"
 	StoreDamaged       OperationalType = "store.damaged"
+	StoreLogGrowing    OperationalType = "store.log.growing"
+	StoreLogSettled    OperationalType = "store.log.settled"
 )
 
 var operationalTypes = []OperationalType{
 	StormStarted, StormEnded, RetryQueueGrowing, RetryQueueSettled, BreakerOpened, BreakerClosed,
 	EndpointFailing, EndpointDisabled, SystemQueueGrowing, SystemQueueSettled, BreakersMany, BreakersSettled,
-	StoreDamaged,
+	StoreDamaged, StoreLogGrowing, StoreLogSettled,
 }
 
 // OperationalTypes lists every type.

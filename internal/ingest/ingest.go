@@ -54,6 +54,9 @@ type Config struct {
 	// DiskFree returns the bytes left for the store; nil: not watched.
 	DiskFree    func() (int64, error)
 	DiskReserve int64
+	// StoreFull returns why the store takes no events at the moment, or nil; it
+	// is asked for every event. nil: it is never full.
+	StoreFull func() error
 }
 
 // Ingest accepts events. It is safe for concurrent use.

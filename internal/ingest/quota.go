@@ -87,6 +87,11 @@ func (q *quota) admit(v *view, deliveries, size int, now time.Time) error {
 	if q.diskLow.Load() {
 		return fmt.Errorf("%w: less than the disk reserve is left", hook.ErrStoreFull)
 	}
+	if q.cfg.StoreFull != nil {
+		if err := q.cfg.StoreFull(); err != nil {
+			return err
+		}
+	}
 	id := v.tenant.ID
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -202,6 +203,20 @@ func TestDiskReserve(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			if _, err := r.accept(hook.Submission{}); !errors.Is(err, step.want) {
 				t.Errorf("with %d bytes free (unreadable: %v): %v, want %v", step.free, step.broken, err, step.want)
+			}
+		}
+	})
+}
+
+func TestFullStoreTakesNoEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var full error
+		r, stop := newRig(t, func(c *ingest.Config) { c.StoreFull = func() error { return full } })
+		defer stop()
+		for _, full = range []error{nil, fmt.Errorf("%w: its log is too long", hook.ErrStoreFull), nil} {
+			if _, err := r.accept(hook.Submission{}); !errors.Is(err, full) {
+				t.Errorf("accept = %v, want %v", err, full)
 			}
 		}
 	})

@@ -117,7 +117,8 @@ func (r *refused) refuse(now time.Time, load float64, firm bool, asked time.Dura
 		r.learnt = max(recoveryFloor, 0.7*d.ended.perSecond(now), 0.9*d.carried.perSecond(now))
 		r.slowStart, r.vain = true, 0
 	default:
-		if r.cut(now, rate, firm, d); r.learnt == 0 {
+		r.cut(now, rate, firm, d)
+		if r.learnt == 0 {
 			return
 		}
 	}
@@ -134,7 +135,8 @@ func (r *refused) cut(now time.Time, rate float64, firm bool, d *loads) {
 	if r.slowStart {
 		fits = refusedCut * rate
 	}
-	if r.vain++; r.failures && r.answers < refusedOver/2 && r.share() >= r.cutShare/2 {
+	r.vain++
+	if r.failures && r.answers < refusedOver/2 && r.share() >= r.cutShare/2 {
 		r.vain = refusedVain // as many as before: it is not the rate
 	} else if firm || passed >= 10*r.asked.Seconds() {
 		r.vain = 0

@@ -31,6 +31,12 @@ var (
 		"Operational events that were not stored because too many waited.", nil, nil)
 	damagedDesc = prometheus.NewDesc("breakwater_store_damaged_reads_total",
 		"Reads that failed because a part of the store is damaged.", nil, nil)
+	logDesc = prometheus.NewDesc("breakwater_store_log_bytes",
+		"Length of the log beside the database file.", nil, nil)
+	logWrittenDesc = prometheus.NewDesc("breakwater_store_log_written_bytes_total",
+		"Bytes written to the log.", nil, nil)
+	logLimitDesc = prometheus.NewDesc("breakwater_store_log_limit_bytes",
+		"Length of the log at which new events are refused.", nil, nil)
 )
 
 func counter(d *prometheus.Desc, v uint64, labels ...string) prometheus.Metric {
@@ -139,10 +145,17 @@ func (c laneCollector) Collect(ch chan<- prometheus.Metric) {
 type storeCollector struct{ state func() Store }
 
 // Describe implements prometheus.Collector.
-func (storeCollector) Describe(ch chan<- *prometheus.Desc) { ch <- damagedDesc }
+func (storeCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{damagedDesc, logDesc, logWrittenDesc, logLimitDesc} {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (c storeCollector) Collect(ch chan<- prometheus.Metric) {
 	s := c.state()
 	ch <- counter(damagedDesc, s.DamagedReads)
+	ch <- gauge(logDesc, float64(s.LogBytes))
+	ch <- counter(logWrittenDesc, uint64(max(s.LogWritten, 0)))
+	ch <- gauge(logLimitDesc, float64(s.LogLimit))
 }

@@ -33,6 +33,9 @@ type Lanes struct {
 // Store is the state of the embedded store at one moment.
 type Store struct {
 	DamagedReads uint64 // reads that met damage
+	LogBytes     int64  // length of the log
+	LogWritten   int64  // bytes written to it
+	LogLimit     int64  // length at which events are refused
 }
 
 // Metrics are the metrics of one server, in a registry of its own.

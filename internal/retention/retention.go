@@ -27,6 +27,7 @@ type Config struct {
 	// AuditAge is how long audit records stay; 90 days.
 	AuditAge time.Duration
 	Every    time.Duration // time between runs; 10 minutes
+	First    time.Duration // time before the first one; 30s
 	Pause    time.Duration // rest between two steps of a run; 50ms
 	Step     int           // events per step; 250
 }
@@ -46,22 +47,25 @@ func New(cfg Config) (*Janitor, error) {
 	cfg.Age = cmp.Or(cfg.Age, 30*24*time.Hour)
 	cfg.AuditAge = cmp.Or(cfg.AuditAge, 90*24*time.Hour)
 	cfg.Every = cmp.Or(cfg.Every, 10*time.Minute)
+	cfg.First = cmp.Or(cfg.First, 30*time.Second)
 	cfg.Pause = cmp.Or(cfg.Pause, 50*time.Millisecond)
 	cfg.Step = cmp.Or(cfg.Step, 250)
 	return &Janitor{cfg: cfg}, nil
 }
 
-// Run works until ctx ends. An error of one run is logged and the next run
-// tries again: nothing is lost by being late.
+// Run works until ctx ends. The first run comes soon: a server that is restarted
+// all the time would otherwise keep everything. An error of one run is logged
+// and the next run tries again: nothing is lost by being late.
 func (j *Janitor) Run(ctx context.Context) error {
-	tick := time.NewTicker(j.cfg.Every)
-	defer tick.Stop()
+	timer := time.NewTimer(j.cfg.First)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-timer.C:
 		}
+		timer.Reset(j.cfg.Every)
 		if err := j.once(ctx); err != nil && ctx.Err() == nil {
 			j.cfg.Log.Warn("retention run failed; the next one goes on", "error", err)
 		}

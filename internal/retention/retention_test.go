@@ -142,7 +142,7 @@ func (r *rig) exists(a store.Accept) bool {
 // run starts a janitor; stop ends it.
 func (r *rig) run(tune func(*retention.Config)) (stop func()) {
 	r.t.Helper()
-	cfg := retention.Config{Store: r, IDs: r.ids, Log: slog.New(slog.DiscardHandler), Every: time.Hour}
+	cfg := retention.Config{Store: r, IDs: r.ids, Log: slog.New(slog.DiscardHandler), Every: time.Hour, First: time.Hour}
 	if tune != nil {
 		tune(&cfg)
 	}
@@ -183,7 +183,7 @@ func TestWhatLeavesAndWhatStays(t *testing.T) {
 		delivered, dead, lately, pending := r.event(), r.event(), r.event(), r.event()
 		r.settle(delivered, hook.Delivered)
 		r.settle(dead, hook.Dead)
-		stop := r.run(func(c *retention.Config) { c.Every = 6 * time.Hour })
+		stop := r.run(func(c *retention.Config) { c.Every, c.First = 6*time.Hour, 6*time.Hour })
 		time.Sleep(29*day + 12*time.Hour)
 		r.settle(lately, hook.Dead) // held for weeks
 		if e, _, _ := r.removed(); !r.exists(delivered) || !r.exists(dead) || e != 0 {
@@ -207,6 +207,26 @@ func TestWhatLeavesAndWhatStays(t *testing.T) {
 		stop()
 		if e, d, a := r.removed(); e != 3 || d != 3 || a != 3 {
 			t.Errorf("the audit log says %d events, %d deliveries, %d attempts; want 3 of each", e, d, a)
+		}
+	})
+}
+
+// TestFirstRunComesSoon: a server that is restarted every few minutes removes
+// what is past its age all the same, all of it.
+func TestFirstRunComesSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer func() { r.must(r.Close()) }()
+		for range 12 {
+			r.settle(r.event(), hook.Delivered)
+		}
+		time.Sleep(31 * day)
+		stop := r.run(func(c *retention.Config) { c.First, c.Step = 0, 5 })
+		time.Sleep(time.Minute)
+		stop()
+		if e, _, _ := r.removed(); e != 12 {
+			t.Errorf("%d events removed within a minute of the start, want 12", e)
 		}
 	})
 }

@@ -206,7 +206,7 @@ func TestCliffGoals(t *testing.T) {
 		"doubled":                   {"found_max<=1h"},
 		"host-20":                   {"first_crashes_max<=3", "first_drain<=2"},
 		"flap":                      {"drain<=3", "drain_max<=4"},
-		"stray-1":                   {"max_waiting<=60", "broken_holds==0"},
+		"stray-1":                   {"max_waiting<=300", "broken_holds==0"},
 		"idle-429-two":              {"drain_seconds_max<=3s"},
 	} {
 		goals := strings.Split(scenario(t, name).Goals, ",")

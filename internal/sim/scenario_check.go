@@ -159,7 +159,8 @@ func (s *Scenario) checkWhole(r *reader) {
 	if s.Warmup.Over > 0 && s.Warmup.From == 0 {
 		r.add("warmup.from", "must be above 0")
 	}
-	if s.checkHardWhole(r); len(r.wrong) > 0 {
+	s.checkHardWhole(r)
+	if len(r.wrong) > 0 {
 		return // nobody knows how long it would take
 	}
 	if s.longest() > maxTime.Seconds() {

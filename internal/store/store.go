@@ -103,6 +103,16 @@ type Mortal interface {
 	AwaitLoss(ctx context.Context) error
 }
 
+// Logged is a store that keeps a log beside its file. Whoever else reads the
+// file, and does not end, keeps the log from being shortened.
+type Logged interface {
+	// TrimLog shortens a log that is longer than it should be, unless somebody
+	// is in the way, and returns how many bytes it has.
+	TrimLog(ctx context.Context) (int64, error)
+	// LogWritten returns how many bytes this process has written to the log.
+	LogWritten() int64
+}
+
 // Batch is what one transaction writes.
 type Batch struct {
 	Node    hook.ID   // who writes; fences the settles

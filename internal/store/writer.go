@@ -26,6 +26,10 @@ type WriterConfig struct {
 	// it is twice the time that a commit takes, up to GatherMost; 10ms.
 	Gather, GatherMost time.Duration
 	Local              bool // commits take the processor that everybody else wants
+	// SettleWait is how long results, for which nobody waits, are kept back so
+	// that several share a commit, unless SettleMany wait; 0: not at all, and 16.
+	SettleWait time.Duration
+	SettleMany int
 	// Patience is how long a publisher waits for an answer; 20s.
 	Patience time.Duration
 	// Committed is called after every commit, in commit order, before anybody
@@ -45,8 +49,9 @@ type Writer struct {
 	waiting []*ticket // in the order they came; those that have ended leave now and then
 	settles []*Settle
 	lanes   map[hook.ID]queuedSave
-	queued  int64 // settles that ever joined the queue ...
-	taken   int64 // ... and those of them that left it
+	queued  int64     // settles that ever joined the queue ...
+	taken   int64     // ... and those of them that left it
+	waits   time.Time // since when settles or checkpoints wait
 	closed  bool
 	failed  error // set once the store is lost for good
 	// Of the latest commit: when it began and how many rows it had. load is how
@@ -58,12 +63,6 @@ type Writer struct {
 	took   time.Duration
 
 	wake chan struct{} // capacity 1
-}
-
-// queuedAccept is an accept and the ticket of whoever waits for it.
-type queuedAccept struct {
-	*Accept
-	ticket *ticket
 }
 
 // queuedSave is a checkpoint that may be committed once so many settles have
@@ -100,6 +99,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	cfg.MaxQueue = cfg.MaxQueue.or(Load{Rows: 65536, Bytes: 256 << 20})
 	cfg.Gather = cmp.Or(cfg.Gather, 4*time.Millisecond)
 	cfg.GatherMost = cmp.Or(cfg.GatherMost, 10*time.Millisecond)
+	cfg.SettleMany = cmp.Or(cfg.SettleMany, 16)
 	cfg.Patience = cmp.Or(cfg.Patience, 20*time.Second)
 	return &Writer{
 		cfg:     cfg,
@@ -109,67 +109,15 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	}, nil
 }
 
-// Accept queues the accepts of one tenant and returns when all of them have
-// been committed or refused; each carries its own outcome. build makes them, one
-// or more, once there is room for their load in the queue: what finds none costs
-// no memory. An error means that nothing was promised: the commit may still
-// happen, and the publisher may send again under the same keys. The accepts
-// belong to the writer from then on.
-func (w *Writer) Accept(tenant hook.ID, l Load, build func() []*Accept) error {
-	if l.Rows == 0 {
-		return nil
-	}
-	if err := w.reserve(tenant, l); err != nil {
-		return err
-	}
-	accepts := build()
-	t := &ticket{left: len(accepts), done: make(chan struct{})}
-	w.enqueue(tenant, l, t, accepts)
-	<-t.done
-	return t.err
-}
-
-// refusal says why nothing is taken any more; nil while everything is.
-func (w *Writer) refusal() error {
-	if w.failed == nil && w.closed {
-		return hook.ErrDraining
-	}
-	return w.failed
-}
-
-// reserve keeps room in the queue.
-func (w *Writer) reserve(tenant hook.ID, l Load) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.refusal(); err != nil {
-		return err
-	}
-	if !w.accepts.reserve(tenant, l) {
-		return hook.ErrOverloaded
-	}
-	return nil
-}
-
-func (w *Writer) enqueue(tenant hook.ID, l Load, t *ticket, accepts []*Accept) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.refusal(); err != nil || len(accepts) == 0 {
-		w.accepts.release(tenant, l)
-		t.end(err)
-		return
-	}
-	t.since = time.Now()
-	w.accepts.add(tenant, l, accepts, t)
-	w.waiting = append(w.waiting, t)
-	w.signal()
-}
-
 // Settle queues the result of an attempt and, when the lane changed with it,
 // the lane's checkpoint; both are committed together. It never blocks: what is
 // unsettled is bounded by the dispatcher's slots. save may be nil.
 func (w *Writer) Settle(s *Settle, save *LaneSave) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.settles)+len(w.lanes) == 0 {
+		w.waits = time.Now()
+	}
 	if s != nil {
 		w.settles = append(w.settles, s)
 		w.queued++
@@ -204,13 +152,16 @@ func (w *Writer) Run(ctx context.Context) error {
 	watch.Go(func() { w.watch(watching) })
 	defer watch.Wait()
 	defer stop()
+	later := time.NewTimer(0)
+	defer later.Stop()
 	for {
 		select {
 		case <-w.wake:
+		case <-later.C:
 		case <-ctx.Done():
 			return w.finish()
 		}
-		for w.pending() {
+		for w.due() {
 			w.gather()
 			if err := w.commitNext(ctx); err != nil {
 				return w.fail(err)
@@ -222,6 +173,7 @@ func (w *Writer) Run(ctx context.Context) error {
 				return w.finish()
 			}
 		}
+		later.Reset(w.untilDue())
 	}
 }
 
@@ -311,6 +263,9 @@ func (w *Writer) take() (*Batch, []*ticket) {
 	}
 	w.forgetEnded()
 
+	if !w.resultsDue(b.Now) {
+		return b, tickets
+	}
 	n := min(len(w.settles), w.cfg.MaxBatch)
 	b.Settles = append(make([]*Settle, 0, n), w.settles[:n]...)
 	w.settles = shift(w.settles, n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +58,49 @@ func TestWriterGathersLongerUnderLoad(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestResultsWaitForEachOther: results for which nobody waits share a commit, and
+// publishers do not wait for that.
+func TestResultsWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := startWriter(t, &script{takes: time.Millisecond}, store.WriterConfig{SettleWait: 40 * time.Millisecond, SettleMany: 16})
+		sizes := func() (out [][2]int) {
+			synctest.Wait()
+			for _, c := range b.committed {
+				out = append(out, [2]int{len(c.Accepts), len(c.Settles)})
+			}
+			b.committed = nil
+			return out
+		}
+		began := time.Now()
+		b.w.Settle(&store.Settle{}, nil)
+		time.Sleep(20 * time.Millisecond)
+		if err := b.w.Accept(1, store.Load{Rows: 2}, func() []*store.Accept { return []*store.Accept{accept(1)} }); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 21*time.Millisecond {
+			t.Errorf("the publisher has its answer after %v, want 21ms", took)
+		}
+		b.w.Settle(&store.Settle{}, &store.LaneSave{Endpoint: 1})
+		time.Sleep(30 * time.Millisecond)
+		if got := sizes(); !slices.Equal(got, [][2]int{{1, 0}, {0, 2}}) {
+			t.Errorf("commits of accepts and settles: %v, want the accept alone, then both results", got)
+		}
+		for range 16 {
+			b.w.Settle(&store.Settle{}, nil)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if got := sizes(); !slices.Equal(got, [][2]int{{0, 16}}) {
+			t.Errorf("commits: %v, want many results at once", got)
+		}
+		b.w.Settle(&store.Settle{}, nil)
+		b.stop(t)
+		if got := sizes(); !slices.Equal(got, [][2]int{{0, 1}}) {
+			t.Errorf("commits at the stop: %v, want the last result", got)
+		}
+	})
 }
 
 // tidied is a script with work between commits.

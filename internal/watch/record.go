@@ -105,9 +105,9 @@ func levelOf(t hook.OperationalType) slog.Level {
 	switch t {
 	case hook.StoreDamaged:
 		return slog.LevelError
-	case hook.StormStarted, hook.RetryQueueGrowing, hook.SystemQueueGrowing, hook.BreakersMany, hook.EndpointFailing, hook.EndpointDisabled:
+	case hook.StormStarted, hook.RetryQueueGrowing, hook.SystemQueueGrowing, hook.BreakersMany, hook.EndpointFailing, hook.EndpointDisabled, hook.StoreLogGrowing:
 		return slog.LevelWarn
-	case hook.StormEnded, hook.RetryQueueSettled, hook.SystemQueueSettled, hook.BreakersSettled, hook.BreakerOpened, hook.BreakerClosed:
+	case hook.StormEnded, hook.RetryQueueSettled, hook.SystemQueueSettled, hook.BreakersSettled, hook.BreakerOpened, hook.BreakerClosed, hook.StoreLogSettled:
 	}
 	return slog.LevelInfo
 }

@@ -69,7 +69,7 @@ const kills = 20
 // TestKillNine kills the server 20 times at random moments under load: nothing
 // that was accepted is lost, and no more arrives twice than was unsettled at a
 // kill.
-func TestKillNine(t *testing.T) { // beside nothing else: it takes all the machine has
+func TestKillNine(t *testing.T) { //nolint:tparallel // beside nothing else: it takes all the machine has
 	stores(t, func(t *testing.T, args ...string) {
 		const maxInFlight = 32
 		seed := uint64(time.Now().UnixNano())
@@ -77,9 +77,11 @@ func TestKillNine(t *testing.T) { // beside nothing else: it takes all the machi
 		rng := rand.New(rand.NewPCG(seed, 0))
 		r := receive(t)
 		s := serve(t, append(args, "--dispatch-max-in-flight", fmt.Sprint(maxInFlight))...)
+		var endpoints []string
 		for i := range 4 {
 			path := fmt.Sprintf("/%d", i)
-			_, secret := s.endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}})
+			id, secret := s.endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}})
+			endpoints = append(endpoints, id)
 			r.expect(path, secret)
 			r.on(path, func() int { time.Sleep(time.Duration(1+i*5) * time.Millisecond); return 200 })
 		}
@@ -102,6 +104,9 @@ func TestKillNine(t *testing.T) { // beside nothing else: it takes all the machi
 			slowest = max(slowest, time.Since(began))
 		}
 		ids := l.stop()
+		for _, id := range endpoints {
+			s.reset(id)
+		}
 		lost := ids
 		missing := func() bool {
 			lost = ids

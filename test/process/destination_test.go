@@ -97,7 +97,7 @@ func (d *destination) arrivals() []arrival {
 	now := d.report()
 	time.Sleep(time.Second)
 	var out []arrival
-	eventually(d.t, 20*time.Second, "the sink's log is written", func() bool {
+	eventually(d.t, time.Minute, "the sink's log is written", func() bool {
 		out = d.readLog()
 		return int64(len(out)) >= now.OK+now.Failed
 	})

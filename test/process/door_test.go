@@ -17,7 +17,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	const strangers = 16 // at a time, twice as many as there are places for them
 	s := serve(t, "--listen-max-connections", "32", "--listen-max-connections-per-address", "8")
 	host := strings.TrimPrefix(s.url, "http://")
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 10 * time.Second}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: time.Minute}
 	request := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 500)
 	// Whoever has not asked yet makes room for the next one, so it takes some
 	// until all places are busy.
@@ -34,9 +34,9 @@ func TestClientsThatDoNotRead(t *testing.T) {
 		return strings.Contains(s.log.String(), "listen.max_connections_per_address")
 	})
 
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	for i := range 20 {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/livez", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -91,7 +91,7 @@ func (n neighbours) measure(t *testing.T) time.Duration {
 
 // TestBacklogStaysOnDisk: 30,000 events wait for a dead endpoint and cost
 // neither memory nor requests.
-func TestBacklogStaysOnDisk(t *testing.T) {
+func TestBacklogStaysOnDisk(t *testing.T) { //nolint:tparallel // memory is measured
 	stores(t, func(t *testing.T, args ...string) {
 		r := receive(t)
 		s := serve(t, args...)
@@ -129,9 +129,8 @@ func TestBacklogStaysOnDisk(t *testing.T) {
 			t.Errorf("%d pending after the restart, want %d", out.Count, events)
 		}
 
-		// Repaired, and told so: without that it would be spared for a minute or two.
 		down.Store(false)
-		s.api("POST", "/endpoints/"+dead+"/reset", nil, nil)
+		s.reset(dead)
 		eventually(t, 5*time.Minute, "the backlog drains", func() bool { u, _ := r.delivered("/dead"); return u == events })
 		if _, again := r.delivered("/dead"); again > 10 {
 			t.Errorf("%d events arrived again", again)

@@ -167,7 +167,7 @@ func (s *server) startAt(listen string) error {
 	}
 	if err != nil {
 		_ = cmd.Process.Kill()
-		return fmt.Errorf("%w, %v: %q", err, <-done, line)
+		return fmt.Errorf("%w, %w: %q", err, <-done, line)
 	}
 	s.cmd, s.done = cmd, done
 	if s.url == "" { // clients read it while the server is restarted
@@ -328,6 +328,13 @@ func (s *server) endpoint(url string, extra object) (id, secret string) {
 	var out struct{ ID, Secret string }
 	s.api("POST", "/endpoints", in, &out)
 	return out.ID, out.Secret
+}
+
+// reset lets the server forget what it has learnt of an endpoint, as a person
+// does who knows that it is well: what waits for it is not spared any more.
+func (s *server) reset(endpoint string) {
+	s.t.Helper()
+	s.api("POST", "/endpoints/"+endpoint+"/reset", nil, nil)
 }
 
 // publish sends n events of a type through the batch route and returns how

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func trafficOf(t *testing.T, url func(n int) string, perSecond float64, kind fun
 			}
 		}
 	}()
-	return n.Load, func() { close(quit); <-done }
+	return n.Load, sync.OnceFunc(func() { close(quit); <-done })
 }
 
 // recovery is one run of an outage and the drain after it.
@@ -58,9 +59,15 @@ type recovery struct {
 	outage   time.Duration
 	answer   time.Duration // how long a failing destination takes to answer
 	nodes    int           // on Postgres; 0: one on SQLite
+	long     bool          // takes minutes
 	inOutage func(*storm)  // called as the outage begins, and may take all of it
 	inDrain  func(*storm)  // called as it ends
 }
+
+// besideTraffic is how much of a drain has live traffic beside it where times
+// are not judged. The backlog alone drains in seconds, beside traffic in a
+// minute, and on a machine that cannot keep up not at all.
+const besideTraffic = 10 * time.Second
 
 // storm is a recovery under way, and what has come of it.
 type storm struct {
@@ -74,7 +81,8 @@ type storm struct {
 	ended    time.Time
 	report   sinkReport
 	accepted int64
-	drain    float64 // over the optimum
+	optimum  time.Duration // of the drain
+	drain    time.Duration
 }
 
 // run lets it happen.
@@ -92,18 +100,24 @@ func (c recovery) run(t *testing.T) *storm {
 	s.ended = time.Now()
 	s.d.tell(object{"fail": 0, "latency": "0s"})
 	backlog := float64(accepted() - s.d.report().UniqueIDs)
-	optimum := backlog / (c.capacity - c.live)
+	s.optimum = time.Duration(backlog / (c.capacity - c.live) * float64(time.Second))
 	if c.inDrain != nil {
 		c.inDrain(s)
 	}
-	eventually(t, time.Duration(4*optimum*float64(time.Second))+time.Minute, "the backlog is drained", func() bool {
+	if !timesJudged() {
+		time.Sleep(besideTraffic)
+		stop()
+	}
+	eventually(t, 4*s.optimum+5*time.Minute, "the backlog is drained", func() bool {
 		time.Sleep(200 * time.Millisecond)
 		return float64(accepted()-s.d.report().UniqueIDs) <= max(20, 3*c.live)
 	})
-	s.drain = time.Since(s.ended).Seconds() / optimum
-	time.Sleep(3 * time.Second)
+	s.drain = time.Since(s.ended)
+	if timesJudged() {
+		time.Sleep(3 * time.Second)
+	}
 	stop()
-	eventually(t, 60*time.Second, "everything is delivered", func() bool { return s.d.report().UniqueIDs >= accepted() })
+	eventually(t, 5*time.Minute, "everything is delivered", func() bool { return s.d.report().UniqueIDs >= accepted() })
 	s.report, s.accepted = s.d.report(), accepted()
 	return s
 }
@@ -117,9 +131,9 @@ func (c recovery) start(t *testing.T) *storm {
 	} else {
 		s.dsn = pgtest.DSN(t)
 		for range c.nodes {
-			s.nodes = append(s.nodes, serve(t, "--database-url", s.dsn, "--lease-ttl", "5s", "--lease-renew", "1s"))
+			s.nodes = append(s.nodes, serve(t, append([]string{"--database-url", s.dsn}, shortLease...)...))
 		}
-		eventually(t, 30*time.Second, "the nodes share the shards", func() bool { return shared(t, s.dsn, c.nodes) })
+		eventually(t, time.Minute, "the nodes share the shards", func() bool { return shared(t, s.dsn, c.nodes) })
 	}
 	args := append([]string{
 		"--capacity", fmt.Sprintf("%g/s", c.capacity), "--workers", fmt.Sprint(c.workers),
@@ -137,6 +151,20 @@ func (c recovery) start(t *testing.T) *storm {
 	return s
 }
 
+// drained says how long the drain took.
+func (s *storm) drained() string {
+	return fmt.Sprintf("drained in %.1f s, the optimum is %.1f s", s.drain.Seconds(), s.optimum.Seconds())
+}
+
+// checkDrain: it was close to the optimum, or took the minute that a drain takes
+// where there is no need of more haste.
+func (s *storm) checkDrain() {
+	s.t.Helper()
+	if most := max(s.optimum*3/2, 90*time.Second); timesJudged() && s.drain > most {
+		s.t.Errorf("%s; want at most %v", s.drained(), most)
+	}
+}
+
 // checkUnharmed: the destination was not crashed, and nothing was lost.
 func (s *storm) checkUnharmed() {
 	s.t.Helper()
@@ -152,6 +180,8 @@ func (s *storm) checkUnharmed() {
 type laneView struct {
 	State         string
 	OpenedAt      time.Time `json:"opened_at"`
+	HoldUntil     time.Time `json:"hold_until"`
+	PacedBy       string    `json:"paced_by"`
 	Limit         float64
 	RatePerSecond float64 `json:"rate_per_second"`
 }
@@ -163,22 +193,18 @@ func (s *server) lane(endpoint string) laneView {
 	return v
 }
 
-// opened waits until the lane is open and returns since when.
-func (s *storm) opened() time.Time {
+// opened waits until the lane is open and returns since when, and when all that
+// was on its way by then had come: what comes later are probes.
+func (s *storm) opened() (at, settled time.Time) {
 	s.t.Helper()
 	var v laneView
-	eventually(s.t, 20*time.Second, "the lane opens", func() bool {
+	eventually(s.t, time.Minute, "the lane opens", func() bool {
 		v = s.nodes[0].lane(s.endpoint)
 		return v.State == "open"
 	})
-	return v.OpenedAt
-}
-
-// probes returns what came to the destination while the lane was open. Whatever
-// was on its way when it opened has come within a second; no probe has.
-func (s *storm) probes(opened time.Time) []arrival {
-	s.t.Helper()
-	return between(s.d.arrivals(), opened.Add(time.Second), s.ended)
+	time.Sleep(time.Second)
+	eventually(s.t, time.Minute, "nothing is in flight", func() bool { return s.d.report().InFlight == 0 })
+	return v.OpenedAt, time.Now()
 }
 
 // owner returns which node owns the lane of the only endpoint; nil: none does.
@@ -214,7 +240,7 @@ func (s *storm) killOwner() time.Time {
 		s.t.Fatal("nobody owns the lane")
 	}
 	old.kill()
-	eventually(s.t, 20*time.Second, "another node owns the lane", func() bool {
+	eventually(s.t, time.Minute, "another node owns the lane", func() bool {
 		now := s.owner()
 		return now != nil && now != old
 	})
@@ -227,26 +253,28 @@ func (s *storm) killOwner() time.Time {
 func TestRecoveryAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]recovery{
-		"sqlite":             {capacity: 100, live: 50, workers: 20, warm: 20 * time.Second, outage: 30 * time.Second},
-		"three nodes":        {capacity: 100, live: 50, workers: 20, warm: 20 * time.Second, outage: 30 * time.Second, nodes: 3},
-		"brand-new endpoint": {capacity: 100, live: 50, workers: 20, outage: 30 * time.Second},
-		"small destination":  {capacity: 5, live: 2.5, workers: 1, warm: 20 * time.Second, outage: 30 * time.Second},
+		"sqlite":              {capacity: 100, live: 50, workers: 20, warm: 8 * time.Second, outage: 12 * time.Second},
+		"three nodes":         {capacity: 100, live: 50, workers: 20, warm: 8 * time.Second, outage: 12 * time.Second, nodes: 3},
+		"sqlite, longer":      {capacity: 100, live: 50, workers: 20, warm: 20 * time.Second, outage: 30 * time.Second, long: true},
+		"three nodes, longer": {capacity: 100, live: 50, workers: 20, warm: 20 * time.Second, outage: 30 * time.Second, nodes: 3, long: true},
+		"brand-new endpoint":  {capacity: 100, live: 50, workers: 20, outage: 30 * time.Second, long: true},
+		"small destination":   {capacity: 5, live: 2.5, workers: 1, warm: 20 * time.Second, outage: 30 * time.Second, long: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := c.run(t)
-			waste := float64(s.report.Failed) / float64(s.accepted)
-			t.Logf("%d accepted, %d crashes, drained in %.2f x the optimum, %.3f wasted attempts per event, %d at most in flight",
-				s.accepted, s.report.Crashes, s.drain, waste, s.report.MaxFlight)
-			s.checkUnharmed()
-			if s.drain > 1.5 {
-				t.Errorf("drained in %.2f x the optimum, want at most 1.5", s.drain)
+			if c.long {
+				inFull(t)
 			}
-			// Noticing the outage takes five failures and finding its end a probe
-			// every two seconds or so, however few events there are.
-			least := (5 + c.outage.Seconds()/leastGap.Seconds()) / float64(s.accepted)
-			if limit := max(0.05, least); waste > limit {
-				t.Errorf("%.3f wasted attempts per event, want at most %.3f", waste, limit)
+			s := c.run(t)
+			t.Logf("%d accepted, %d crashes, %s, %d wasted attempts, %d at most in flight",
+				s.accepted, s.report.Crashes, s.drained(), s.report.Failed, s.report.MaxFlight)
+			s.checkUnharmed()
+			s.checkDrain()
+			// Noticing the outage takes five failures, beside what is in flight, and
+			// finding its end a probe every two seconds or so, however few events there are.
+			least := 5 + float64(s.report.MaxFlight) + s.ended.Sub(s.began).Seconds()/leastGap.Seconds()
+			if limit := max(0.05*float64(s.accepted), least); float64(s.report.Failed) > limit {
+				t.Errorf("%d wasted attempts, want at most %.0f", s.report.Failed, limit)
 			}
 		})
 	}
@@ -256,17 +284,17 @@ func TestRecoveryAfterAnOutage(t *testing.T) {
 // drains: the new one neither crashes the destination nor loses anything.
 func TestFailOverDuringARecovery(t *testing.T) {
 	t.Parallel()
-	c := recovery{capacity: 100, live: 50, workers: 20, warm: 15 * time.Second, outage: 25 * time.Second, nodes: 3}
+	c := recovery{capacity: 100, live: 50, workers: 20, warm: 8 * time.Second, outage: 12 * time.Second, nodes: 3}
 	c.inDrain = func(s *storm) {
-		eventually(t, 20*time.Second, "the drain has begun", func() bool { return s.nodes[0].lane(s.endpoint).State == "closed" })
+		eventually(t, time.Minute, "the drain has begun", func() bool { return s.nodes[0].lane(s.endpoint).State == "closed" })
 		time.Sleep(4 * time.Second)
 		began := time.Now()
 		s.killOwner()
 		t.Logf("another node owns the lane %v after the kill", time.Since(began))
 	}
 	s := c.run(t)
-	t.Logf("%d accepted, %d crashes, %d arrived again, drained in %.2f x the optimum, %d at most in flight",
-		s.accepted, s.report.Crashes, s.report.Dup, s.drain, s.report.MaxFlight)
+	t.Logf("%d accepted, %d crashes, %d arrived again, %s, %d at most in flight",
+		s.accepted, s.report.Crashes, s.report.Dup, s.drained(), s.report.MaxFlight)
 	s.checkUnharmed()
 }
 
@@ -275,24 +303,32 @@ func TestFailOverDuringARecovery(t *testing.T) {
 func TestFailOverDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	c := recovery{
-		capacity: 100, live: 20, workers: 20, warm: 8 * time.Second, outage: 30 * time.Second, nodes: 3,
+		capacity: 100, live: 20, workers: 20, warm: 5 * time.Second, outage: 20 * time.Second, nodes: 3,
 		answer: 300 * time.Millisecond, // so that two probes at a time would meet
 	}
-	var opened, killed, taken time.Time
+	var settled, killed, taken time.Time
 	c.inOutage = func(s *storm) {
-		opened = s.opened()
-		time.Sleep(6 * time.Second)
+		_, settled = s.opened()
+		s.awaitProbe()
 		killed = time.Now()
 		taken = s.killOwner()
+		s.awaitProbe()
 	}
 	s := c.run(t)
-	probes := s.probes(opened)
-	before, after := len(between(probes, opened, killed)), len(between(probes, taken, s.ended))
-	t.Logf("%d accepted, %d crashes, drained in %.2f x the optimum; %d probes before the kill, %d after the take-over %v later",
-		s.accepted, s.report.Crashes, s.drain, before, after, taken.Sub(killed))
+	probes := between(s.d.arrivals(), settled, s.ended)
+	t.Logf("%d accepted, %d crashes, %s; %d probes before the kill, %d after the take-over %v later",
+		s.accepted, s.report.Crashes, s.drained(), len(between(probes, settled, killed)), len(between(probes, taken, s.ended)), taken.Sub(killed))
 	s.checkUnharmed()
-	checkProbes(t, probes)
-	if before == 0 || after == 0 {
-		t.Errorf("%d probes before the kill and %d after it, want some of both", before, after)
+	if n := losses(s.nodes); n > 0 { // by another than the one that was killed: then two owners may meet
+		t.Logf("shards were lost %d times: the machine is too busy to tell more", n)
+		return
 	}
+	checkProbes(t, probes)
+}
+
+// awaitProbe waits until another probe has failed.
+func (s *storm) awaitProbe() {
+	s.t.Helper()
+	before := s.d.report().Failed
+	eventually(s.t, time.Minute, "the destination is probed", func() bool { return s.d.report().Failed > before })
 }

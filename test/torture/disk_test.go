@@ -2,6 +2,7 @@ package torture_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -111,7 +112,7 @@ func (d *disk) syncNames(covered func(numbered) bool) {
 
 // rename applies a change of names.
 func (o op) rename(names map[string]int) {
-	switch o.kind {
+	switch o.kind { //nolint:exhaustive // the others change no names
 	case opCreate:
 		names[o.name] = o.file
 	case opRename:
@@ -180,10 +181,7 @@ func (f fate) String() string {
 // image is what the disk holds after a power cut.
 func (d *disk) image(f fate, rng *rand.Rand) map[string][]byte {
 	share := []float64{0.1, 0.5, 0.9}[rng.IntN(3)]
-	names := make(map[string]int, len(d.names))
-	for name, file := range d.names {
-		names[name] = file
-	}
+	names := maps.Clone(d.names)
 	// Changes of names go through a log: some first ones survive.
 	for _, n := range d.unsure[:survivors(f, rng, len(d.unsure))] {
 		n.rename(names)

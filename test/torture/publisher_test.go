@@ -23,7 +23,6 @@ import (
 // event is sent.
 type publishers struct {
 	t         *testing.T
-	url       func(try int) string
 	names     []string // of all endpoints
 	submitted *journal
 	accepted  *journal

@@ -180,7 +180,7 @@ func (r *receiver) signed(e *endpoint, header http.Header, body []byte) bool {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s.%s.%s", header.Get("Webhook-Id"), header.Get("Webhook-Timestamp"), body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	for _, one := range strings.Fields(header.Get("Webhook-Signature")) {
+	for one := range strings.FieldsSeq(header.Get("Webhook-Signature")) {
 		if hmac.Equal([]byte(one), []byte(want)) {
 			return true
 		}

@@ -101,9 +101,9 @@ func setFilter() error {
 		setModeFilter           = 1
 	)
 	type instruction struct {
-		code   uint16
-		jt, jf uint8
-		k      uint32
+		code  uint16
+		jt, _ uint8
+		k     uint32
 	}
 	n := len(traced)
 	program := []instruction{{code: load, k: 0}} // the number of the call
@@ -478,8 +478,8 @@ func (r *recorder) text(address uint64) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if end := bytes.IndexByte(word, 0); end >= 0 {
-			return string(append(out, word[:end]...)), nil
+		if last, _, ends := bytes.Cut(word, []byte{0}); ends {
+			return string(append(out, last...)), nil
 		}
 		out, address = append(out, word...), address+uint64(step)
 	}

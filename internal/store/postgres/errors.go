@@ -76,6 +76,10 @@ func failed(doing string, err error) error {
 	}
 }
 
+// Away reports whether an error says that the server cannot be reached: the same
+// may work later, and nothing but its absence is to blame.
+func Away(err error) bool { return unreachable(err) }
+
 // unreachable reports whether the server is away, stopping, starting or out of
 // connections: the same request may work later.
 func unreachable(err error) bool {

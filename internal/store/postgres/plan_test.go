@@ -162,7 +162,7 @@ func TestPlansOfCommits(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), age); err != nil {
 			t.Fatal(err)
 		}
-		settle, first := plan(t, conn, postgres.SettleSQL, 49), plan(t, conn, postgres.SettleFirstSQL, 15)
+		settle, first := plan(t, conn, postgres.SettleSQL, 50), plan(t, conn, postgres.SettleFirstSQL, 15)
 		for _, want := range []string{"using deliveries_pkey", "using shards_pkey", "hashed SubPlan"} {
 			for _, p := range []string{settle, first} {
 				if !strings.Contains(p, want) {
@@ -170,7 +170,7 @@ func TestPlansOfCommits(t *testing.T) {
 				}
 			}
 		}
-		counted := plan(t, conn, postgres.SettleReplaySQL, 49)
+		counted := plan(t, conn, postgres.SettleReplaySQL, 50)
 		if !strings.Contains(counted, "using replays_pkey") {
 			t.Errorf("settle of a replay: does not use replays_pkey:\n%s", counted)
 		}

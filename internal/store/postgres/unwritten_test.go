@@ -462,6 +462,33 @@ func TestFencedResultLeavesDeliveryToBeFound(t *testing.T) {
 	}
 }
 
+// TestIdleNodeDoesNotComplain: somebody is in the way of what a node without work
+// does to keep others from looking at too much. It does it another time.
+func TestIdleNodeDoesNotComplain(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	n.commit(&store.Batch{Settles: []*store.Settle{n.success(n.accepted(ten, n.endpoint(ten)))}})
+	const since = "SELECT since FROM unwritten WHERE node_id = $1"
+	before := value[int64](t, dsn, since, n.me.ID)
+	blocker := connect(t, dsn)
+	for _, sql := range []string{"BEGIN", "SELECT FROM unwritten FOR UPDATE"} {
+		if _, err := blocker.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.check(n.db.WriteLate(t.Context(), time.Now().Add(time.Hour)), "WriteLate with somebody in the way")
+	if err := blocker.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.check(n.db.WriteLate(t.Context(), time.Now().Add(2*time.Hour)), "WriteLate")
+	if after := value[int64](t, dsn, since, n.me.ID); after <= before {
+		t.Errorf("since is %d, was %d: the second call did not do what the first one could not", after, before)
+	}
+}
+
 // TestRerunKnowsWhatTheFirstRunLeftOut: the lane may have been lost between a run
 // without known outcome and the next one.
 func TestRerunKnowsWhatTheFirstRunLeftOut(t *testing.T) {

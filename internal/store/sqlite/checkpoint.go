@@ -7,6 +7,7 @@ import (
 
 	driver "modernc.org/sqlite"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -16,6 +17,8 @@ const (
 	checkpointPages = 1000
 	// checkpointLate is when a commit does it, because nobody has tidied.
 	checkpointLate = 4 * checkpointPages
+	// logKeep is what remains of a long log when it begins again.
+	logKeep = 64 << 20
 )
 
 // checkpoint moves pages from the log to the file when so many have gathered.
@@ -29,12 +32,43 @@ func (w *writer) checkpoint(ctx context.Context, pages int) error {
 	if err != nil {
 		return err
 	}
+	w.written.Add(int64(written) * w.frame)
 	if w.logged += written; w.logged < pages {
 		return nil
 	}
 	w.logged = 0
-	_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+	_, err = w.moveLog(ctx, "PASSIVE")
 	return err
+}
+
+// moveLog moves what it can of the log to the file and reports whether that was
+// all. It draws the marks that tie the two together.
+func (w *writer) moveLog(ctx context.Context, mode string) (all bool, err error) {
+	if err := w.renewMark(ctx); err != nil && !errors.Is(kind(err), hook.ErrStoreFull) {
+		return false, err // with a full disk, moving the log is what makes room
+	}
+	var busy, logged, moved int
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &logged, &moved); err != nil {
+		return false, err
+	}
+	if busy != 0 || moved < logged {
+		return false, nil // the log goes on
+	}
+	w.unmarked = true
+	return true, w.markLog(ctx)
+}
+
+// markLog sees to it that the first transaction of a log draws a mark. The one
+// that could not do so, for lack of room, leaves that to the next.
+func (w *writer) markLog(ctx context.Context) error {
+	if !w.unmarked {
+		return nil
+	}
+	if err := w.renewMark(ctx); err != nil {
+		return err
+	}
+	w.unmarked = false
+	return nil
 }
 
 // pagesWritten returns how many pages went to the log since it was last asked.
@@ -55,6 +89,23 @@ func (w *writer) pagesWritten() (pages int, err error) {
 func (db *DB) Tidy(ctx context.Context) error {
 	return db.exclusive(ctx, "tidy", func(ctx context.Context) error { return db.checkpointAt(ctx, checkpointPages) })
 }
+
+// TrimLog implements store.Logged. Commits do the same; this is for a store that
+// nobody writes to any more because its log is too long.
+func (db *DB) TrimLog(ctx context.Context) (int64, error) {
+	bytes, err := fileSize(db.path + "-wal")
+	if err != nil || bytes <= logKeep {
+		return bytes, err
+	}
+	err = db.exclusive(ctx, "shorten the log", func(ctx context.Context) error { return db.checkpointAt(ctx, 0) })
+	if err != nil {
+		return bytes, err
+	}
+	return fileSize(db.path + "-wal")
+}
+
+// LogWritten implements store.Logged.
+func (db *DB) LogWritten() int64 { return db.write.written.Load() }
 
 // checkpointAt runs a checkpoint behind a commit, which is durable already,
 // when so many pages have gathered. Only a failure that ends the store counts;

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"syscall"
 
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -109,6 +110,15 @@ func (db *DB) vitalErr(doing string, err error) error {
 		return db.fail(doing, err)
 	}
 	return db.readErr(doing, err)
+}
+
+// openError says what to do about a disk that is too full to begin: SQLite calls
+// that an I/O error, as it would a disk that dies.
+func openError(path string, err error) error {
+	if errors.Is(kind(err), hook.ErrStoreFull) || errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("open store %s: %w: there is no room left on its disk; make room and start again: %w", path, hook.ErrStoreFull, err)
+	}
+	return fmt.Errorf("open store %s: %w", path, err)
 }
 
 // AwaitLoss implements store.Mortal.

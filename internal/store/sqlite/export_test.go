@@ -20,6 +20,7 @@ const (
 var (
 	CheckDurable  = checkDurable
 	ErrForeignLog = errForeignLog
+	ErrLeftovers  = errLeftovers
 )
 
 // WalkQueries returns the two queries of a walk: the one that finds where to

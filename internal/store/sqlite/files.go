@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+
+	"github.com/breakwaterhq/breakwater/internal/store/dirlock"
 )
 
 // errForeignLog means that the log beside the file is not this file's. Applying
@@ -25,7 +28,20 @@ func checkFiles(path string) error {
 		return fmt.Errorf("%w: %s is missing or empty, but %s-wal holds %d bytes that were accepted: bring the file back that the log belongs to, "+
 			"or restore a backup into an empty folder; nothing was changed", errForeignLog, path, path, log)
 	}
-	return nil
+	return checkLog(path)
+}
+
+// checkUnused is checkFiles unless a server uses the files: it has looked at them
+// itself, and they change while it runs.
+func checkUnused(path string) error {
+	lock, err := dirlock.Acquire(filepath.Dir(path))
+	if errors.Is(err, dirlock.ErrLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkFiles(path), lock.Release())
 }
 
 // fileSize returns 0 for a file that is not there.

@@ -33,6 +33,9 @@ var _ store.Schema = (*Schema)(nil)
 
 // OpenSchema opens or makes the file at path.
 func OpenSchema(ctx context.Context, path string) (*Schema, error) {
+	if err := checkUnused(path); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", path, err)
+	}
 	w, err := openWriter(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", path, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 
 	driver "modernc.org/sqlite"
 )
@@ -20,7 +21,7 @@ var (
 		"_busy_timeout": {"5000"}, "_foreign_keys": {"1"}, "_journal_mode": {"WAL"}, "_synchronous": {synchronous},
 		"_pragma": {
 			"page_size(8192)", "mmap_size(0)", "temp_store(MEMORY)", "cache_size(-16384)",
-			"wal_autocheckpoint(0)", "journal_size_limit(67108864)",
+			"wal_autocheckpoint(0)", "journal_size_limit(" + strconv.Itoa(logKeep) + ")",
 		},
 	}
 	// Readers share the machine's memory with each other and lean on the file
@@ -31,9 +32,14 @@ var (
 	}
 )
 
+// sourceName names a file and the settings of its connection to the driver.
+func sourceName(path string, settings url.Values) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings.Encode()
+}
+
 // openPool returns a pool of connections to the file with the given settings.
 func openPool(path string, conns int, settings url.Values) (*sql.DB, error) {
-	connector, err := driver.NewConnector("file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings.Encode())
+	connector, err := driver.NewConnector(sourceName(path, settings))
 	if err != nil {
 		return nil, fmt.Errorf("read path: %w", err)
 	}

@@ -42,6 +42,7 @@ type Options struct {
 
 // DB is a store on SQLite. It implements store.DB.
 type DB struct {
+	path  string
 	lock  *dirlock.Lock
 	write *writer
 	read  *sql.DB
@@ -62,6 +63,7 @@ var (
 	_ store.DB     = (*DB)(nil)
 	_ store.Tidier = (*DB)(nil)
 	_ store.Mortal = (*DB)(nil)
+	_ store.Logged = (*DB)(nil)
 )
 
 // Open locks the directory of the file at path, opens or makes the file, brings
@@ -71,16 +73,22 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db := &DB{lock: lock, lost: make(chan struct{}), trouble: o.Trouble, unwritten: store.NewUnwritten()}
+	db := &DB{path: path, lock: lock, lost: make(chan struct{}), trouble: o.Trouble, unwritten: store.NewUnwritten()}
 	if err := db.open(ctx, path, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
+		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	return db, nil
 }
 
 func (db *DB) open(ctx context.Context, path string, o Options) error {
+	if err := checkFiles(path); err != nil {
+		return err
+	}
 	var err error
 	if db.write, err = openWriter(ctx, path); err != nil {
+		return err
+	}
+	if err := db.write.markLog(ctx); err != nil {
 		return err
 	}
 	schema := &Schema{write: db.write}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -20,13 +21,13 @@ type writer struct {
 	conn *sql.Conn
 	fast fastPath
 
-	logged int // pages in the log since the last checkpoint
+	logged   int          // pages in the log since the last checkpoint
+	frame    int64        // bytes that a page takes in the log
+	written  atomic.Int64 // bytes in the log, all in all
+	unmarked bool         // the next transaction may begin a log and has to draw a mark
 }
 
 func openWriter(ctx context.Context, path string) (*writer, error) {
-	if err := checkFiles(path); err != nil {
-		return nil, err
-	}
 	if err := makePrivate(path); err != nil {
 		return nil, err
 	}
@@ -34,13 +35,17 @@ func openWriter(ctx context.Context, path string) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{turn: make(chan struct{}, 1), pool: pool, fast: newFastPath()}
+	w := &writer{turn: make(chan struct{}, 1), pool: pool, fast: newFastPath(), unmarked: true}
 	if w.conn, err = pool.Conn(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open for writing: %w", err), pool.Close())
 	}
 	if err := checkDurable(ctx, w.conn); err != nil {
 		return nil, errors.Join(err, w.conn.Close(), pool.Close())
 	}
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA page_size").Scan(&w.frame); err != nil {
+		return nil, errors.Join(fmt.Errorf("read page size: %w", err), w.conn.Close(), pool.Close())
+	}
+	w.frame += logFrameHeader
 	w.turn <- struct{}{}
 	return w, nil
 }
@@ -136,5 +141,8 @@ func (db *DB) exclusive(ctx context.Context, doing string, fn func(context.Conte
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
+	if err := db.write.markLog(ctx); err != nil {
+		return db.fail(doing, err)
+	}
 	return db.fail(doing, fn(ctx))
 }

@@ -185,7 +185,8 @@ func (j *judge) readArrivals(arrivals []Seen) {
 			continue
 		}
 		j.v.Arrived++
-		if j.taken[p]++; j.taken[p] > 1 {
+		j.taken[p]++
+		if j.taken[p] > 1 {
 			j.v.Again++
 		}
 	}
