@@ -1,4 +1,4 @@
-# Everything a contributor needs: make run | build | test | lint | bench | microbench | fuzz | storms | torture
+# Everything a contributor needs: make run | build | test | lint | vulncheck | notice | bench | microbench | fuzz | storms | torture
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -15,7 +15,7 @@ CUTS     ?= 100
 SEED     ?= 1
 PART     ?= .
 
-.PHONY: run build test check lint bench microbench fuzz storms torture postgres clean
+.PHONY: run build test check lint vulncheck notice bench microbench fuzz storms torture postgres clean
 
 run: ## start a server for trying things out
 	$(GO) run ./cmd/breakwater serve --dev
@@ -31,10 +31,11 @@ test: check postgres
 	$(MAKE) --no-print-directory fuzz
 	scripts/lint-if-possible
 
-check: ## format and vet
+check: ## format, vet, and that NOTICE names what the binary carries
 	@unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.git/*')); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	@GO=$(GO) scripts/notice --check
 
 postgres: ## the store tests need its programs
 	@scripts/install-postgres
@@ -44,6 +45,12 @@ lint: ## all linters; the first run builds them, which takes minutes
 	if [ -n "$$unformatted" ]; then echo "not gofumpt'ed:"; echo "$$unformatted"; exit 1; fi
 	$(TOOL) staticcheck ./...
 	$(TOOL) golangci-lint run ./...
+
+vulncheck: ## known vulnerabilities; needs https://vuln.go.dev, or a copy of it in GOVULNDB
+	@GO=$(GO) scripts/vulncheck
+
+notice: ## write NOTICE anew, after a change of dependencies
+	@GO=$(GO) scripts/notice
 
 bench: build postgres ## the product against a bare relay; options with BENCH='--quick'
 	bin/breakwater bench $(BENCH)
