@@ -85,7 +85,8 @@ func same(a, b float64) bool { return math.Abs(a-b) <= max(1, alike*max(a, b)) }
 
 // steady reports whether the load before the failures was carried a moment ago.
 func (c *ceiling) steady(now time.Time, d *loads) bool {
-	return c.suspect-1 < 1.05*d.carried.perSecond(now)
+	more := c.suspect - 1.05*d.carried.perSecond(now)
+	return more < 1
 }
 
 // blame asks what the load has to do with it that a lane opens, and reports

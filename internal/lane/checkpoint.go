@@ -95,6 +95,11 @@ func (c Checkpoint) HasLearnt() bool {
 	return c.Pace > 0 || c.Recovery > 0 || c.Ceiling > 0 || c.Mark > 0
 }
 
+// hasFailed reports whether the endpoint was ever seen down, or broken by a load.
+func (c *Checkpoint) hasFailed() bool {
+	return !c.ClosedAt.IsZero() || c.Ceiling > 0 || c.Mark > 0
+}
+
 // LatestNews is when the breaker last moved, or something was learnt.
 func (c Checkpoint) LatestNews() time.Time {
 	at := later(c.OpenedAt, c.ClosedAt)

@@ -65,7 +65,7 @@ func (l *Lane) hasRoom(now time.Time) bool {
 		return false
 	}
 	rate := l.flow.rate(now)
-	return rate == 0 || float64(l.inFlight+1) <= 2+rate*(lateFragile+2*l.ramp.srtt)
+	return rate == 0 || float64(l.inFlight+1) <= 2+rate*(l.flow.late()+2*l.ramp.srtt)
 }
 
 // HasManual reports whether what a person asked for waits in memory.

@@ -12,9 +12,14 @@ import (
 
 const (
 	// lateMost is how much of a second's requests may leave at once after the lane
-	// was looked at late, lateFragile that of an endpoint that may break of it.
+	// was looked at late, as on a busy machine of our own; lateFragile that of an
+	// endpoint that has broken.
 	lateMost    = 0.1
 	lateFragile = 0.02
+	// inUse is what of a rate must be used before it grows: a rate that nobody has
+	// tried is not known to be safe, and one that we are too busy to reach must not
+	// stay for ever.
+	inUse = 0.4
 	// ownOutage is what a new owner takes for the length of our own outage: a
 	// lease, and the time to take over.
 	ownOutage = 30 * time.Second
@@ -64,11 +69,15 @@ func (f *flow) ready(now time.Time) time.Time {
 	if rate == 0 {
 		return now
 	}
-	late := lateMost
-	if f.recovery.rate > 0 || f.ceiling.load > 0 {
-		late = lateFragile
+	return f.tokens.ready(now, rate, max(1, f.late()*rate))
+}
+
+// late is for how many seconds tokens are kept.
+func (f *flow) late() float64 {
+	if f.ceiling.load > 0 {
+		return lateFragile
 	}
-	return f.tokens.ready(now, rate, max(1, late*rate))
+	return lateMost
 }
 
 // take pays for a request.
@@ -118,7 +127,7 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 	f.grownAt = now
 	waits := now.Sub(f.shortAt) <= time.Second
 	if r.rate > 0 {
-		if waits && calm && f.load.started.perSecond(now) >= 0.8*r.rate {
+		if waits && calm && f.load.started.perSecond(now) >= inUse*r.rate {
 			r.grow(now, passed, f.load.offered.latest())
 		}
 		if f.ceiling.load > 0 && r.rate >= f.ceiling.rate() || now.Sub(f.shortAt) > recoveryQuiet || r.rate > rateOff {
@@ -190,7 +199,7 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 	case c.Recovery > 0:
 		f.begin(now, c.Held)
 		f.recovery.rate = c.Recovery
-	case newOwner && c.Usual >= busyLeast: // else there is no backlog to speak of
+	case newOwner && c.hasFailed() && c.Usual >= busyLeast: // else there is no backlog to speak of
 		f.begin(now, ownOutage)
 		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint
 	}

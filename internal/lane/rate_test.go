@@ -475,3 +475,44 @@ func TestTrafficThatGrewDuringTheOutage(t *testing.T) {
 		t.Errorf("%d are waiting 150 s after the outage, with %v per second coming in", n, r.live)
 	}
 }
+
+// TestBusyMachineOfOurOwn: a lane that is looked at late, every 80 ms at worst,
+// recovers as fast as another: what was missed may leave later.
+func TestBusyMachineOfOurOwn(t *testing.T) {
+	t.Parallel()
+	for _, look := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 80 * time.Millisecond} {
+		r := newRoad(drive(t, wide()), 40, ok)
+		r.run(20*time.Second, nil)
+		r.outage(25 * time.Second)
+		for end := r.now.Add(2 * time.Minute); r.now.Before(end); {
+			r.now = r.now.Add(look)
+			for len(r.flying) > 0 && !r.flying[0].till.After(r.now) {
+				r.land()
+			}
+			for ; !r.nextLive.After(r.now); r.nextLive = r.nextLive.Add(time.Duration(float64(time.Second) / r.live)) {
+				r.arrive(1)
+			}
+			for dec := r.l.Next(r.now, math.MaxInt); dec.Send; dec = r.l.Next(r.now, math.MaxInt) {
+				r.flying = append(r.flying, flying{dec: dec, from: r.now, till: r.now.Add(r.latency)})
+			}
+		}
+		if n := r.l.Queued(); n > 10 {
+			t.Errorf("looked at every %v, %d are waiting two minutes after the outage", look, n)
+		}
+	}
+}
+
+// TestOurOwnOutagePacesNoHealthyEndpoint: a new owner does not pace an endpoint that
+// never failed, however short the lives of the owners before were.
+func TestOurOwnOutagePacesNoHealthyEndpoint(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 100, ok)
+	for range 20 {
+		r.run(700*time.Millisecond, nil)
+		r.flying = nil
+		r.l = lane.Restore(wide(), r.l.Checkpoint(), r.now, 0.5, true)
+		if p := r.l.Checkpoint().Pacing(r.now, 0); p.By != lane.PacedByNothing {
+			t.Fatalf("paced by %s to %.1f after a restart of ours", p.By, p.Rate)
+		}
+	}
+}

@@ -18,9 +18,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -119,11 +121,11 @@ func serve(t *testing.T, args ...string) *server {
 }
 
 // start runs the process and waits until it serves. A restart keeps the
-// address, so that clients need not look for it; should someone else have it
-// for a moment, it waits for it.
+// address, so that clients need not look for it. Like a supervisor it tries again
+// when someone else has the address for a moment, or the database has no time.
 func (s *server) start() {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		listen := fmt.Sprintf("127.0.0.1:%d", anyPort())
 		if s.url != "" {
 			listen = strings.TrimPrefix(s.url, "http://")
@@ -132,7 +134,7 @@ func (s *server) start() {
 		switch {
 		case err == nil:
 			return
-		case !strings.Contains(s.log.String(), "address already in use") || time.Now().After(deadline):
+		case !s.log.hasAny("address already in use", "statement timeout") || time.Now().After(deadline):
 			s.t.Fatalf("server did not start: %v\n%s", err, s.log)
 		}
 		s.log.clear()
@@ -254,6 +256,11 @@ func (b *tail) clear() {
 	b.buf = nil
 }
 
+func (b *tail) hasAny(texts ...string) bool {
+	log := b.String()
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(log, s) })
+}
+
 func (b *tail) losses() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -311,10 +318,18 @@ func call(ctx context.Context, method, url string, in, out any, header ...string
 }
 
 // api calls the default tenant's part of the API and fails the test on errors.
+// Like any good client it asks again when the server has no time for it.
 func (s *server) api(method, path string, in, out any) {
 	s.t.Helper()
-	if err := call(s.t.Context(), method, s.url+"/v1/tenants/default"+path, in, out); err != nil {
-		s.t.Fatalf("%s %s: %v", method, path, err)
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		err := call(s.t.Context(), method, s.url+"/v1/tenants/default"+path, in, out)
+		var refused *errAnswer
+		switch {
+		case err == nil:
+			return
+		case !errors.As(err, &refused) || refused.status < 500 && refused.status != http.StatusTooManyRequests || time.Now().After(deadline):
+			s.t.Fatalf("%s %s: %v", method, path, err)
+		}
 	}
 }
 
@@ -337,16 +352,23 @@ func (s *server) reset(endpoint string) {
 	s.api("POST", "/endpoints/"+endpoint+"/reset", nil, nil)
 }
 
-// publish sends n events of a type through the batch route and returns how
-// many were accepted: all, or the test fails.
+// batches numbers those of this process: keys of events are made of it.
+var batches atomic.Int64
+
+// publish sends n events of a type through the batch route. All are accepted, or
+// the test fails.
 func (s *server) publish(eventType string, n int) {
 	s.t.Helper()
 	for n > 0 {
 		batch := min(n, 1000)
 		n -= batch
+		number := batches.Add(1)
 		events := make([]object, batch)
 		for i := range events {
-			events[i] = object{"type": eventType, "payload": object{"n": i, "filler": strings.Repeat("x", 200)}}
+			events[i] = object{
+				"type": eventType, "payload": object{"n": i, "filler": strings.Repeat("x", 200)},
+				"idempotency_key": fmt.Sprintf("batch-%d-%d", number, i),
+			}
 		}
 		var out struct{ Accepted int }
 		s.api("POST", "/events/batch", object{"events": events}, &out)

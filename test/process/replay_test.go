@@ -162,14 +162,14 @@ func (r *replays) checkPace(phases []phase, end time.Time) {
 // exactly once.
 func TestDeadLettersAreReplayed(t *testing.T) {
 	t.Parallel()
-	const letters, pace = 5000, 12_000
+	const letters, pace = 2000, 6000
 	r := deadLetters(t, letters, object{"concurrency": replayInFlight})
-	if got := r.estimate(nil); got != 450*time.Second {
-		t.Errorf("a dry run estimates %v at the default pace, want 7m30s", got)
+	if got := r.estimate(nil); got != 270*time.Second {
+		t.Errorf("a dry run estimates %v at the default pace, want 4m30s", got)
 	}
 	settings := object{"per_minute": pace, "max_multiple": 1}
-	if got := r.estimate(settings); got != 25*time.Second {
-		t.Errorf("a dry run estimates %v, want 25s", got)
+	if got := r.estimate(settings); got != 20*time.Second {
+		t.Errorf("a dry run estimates %v, want 20s", got)
 	}
 	began := time.Now()
 	id := r.begin(settings)
@@ -185,7 +185,7 @@ func TestDeadLettersAreReplayed(t *testing.T) {
 	t.Logf("resumed %v after the begin with %d delivered", again.Sub(began), resumed.Progress.Delivered)
 
 	// An orderly restart, and on from where it was.
-	r.wait(id, 3*time.Minute, "running", resumed.Progress.Delivered+500)
+	r.wait(id, 3*time.Minute, "running", resumed.Progress.Delivered+100)
 	r.s.stop()
 	r.s.start()
 	r.finish(id, 5*time.Minute, 0)
@@ -257,7 +257,7 @@ func (r *replays) breakDown(id string) {
 // not settled comes again; nothing else does, and nothing is lost.
 func TestReplayIsKilled(t *testing.T) {
 	t.Parallel()
-	const letters, pace, kills = 3000, 15_000, 2
+	const letters, pace, kills = 2000, 12_000, 2
 	r := deadLetters(t, letters, object{})
 	began := time.Now()
 	id := r.begin(object{"per_minute": pace, "max_multiple": 1})

@@ -46,6 +46,7 @@ func TestPowerCutsReplayed(t *testing.T) {
 	c.line = result{part: part, store: "SQLite", faults: fmt.Sprintf("%d cuts", cuts)}
 	c.replay(cuts)
 	c.finish()
+	limitRepeats(t, c.line.again, cuts, 1)
 	if c.line.hit > 0 {
 		t.Errorf("%d of %d cuts broke a promise", c.line.hit, cuts)
 	}

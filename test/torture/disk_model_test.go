@@ -23,7 +23,7 @@ func TestPowerCutsKeepWhatWasSynced(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var sawTorn, sawNew bool
-	for i := range 1000 {
+	for i := range 200 {
 		f := fate(i) % fates
 		image := play(ops, len(ops)).image(f, rng)
 		got := image["db"]
