@@ -71,7 +71,7 @@ storms: postgres ## outages, cliffs and throttling with the real binary, in full
 # mkfs.xfs or mkfs.btrfs. One part only: PART=TestPauses.
 torture: postgres ## kills, pauses, database faults and power cuts; KILLS=500 CUTS=500 SEED=1
 	TORTURE_KILLS=$(KILLS) TORTURE_CUTS=$(CUTS) TORTURE_SEED=$(SEED) \
-		$(GO) test -count=1 -timeout 24h -v -run '$(PART)' ./test/torture/...
+		$(GO) test -count=1 -timeout 24h -v -run '$(PART)' ./test/torture
 
 clean:
 	rm -rf bin
