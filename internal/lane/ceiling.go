@@ -28,6 +28,12 @@ const (
 	// must be above it: less is what live traffic does by itself.
 	peaks     = 2
 	seenLeast = 10 // successes since a close; with fewer nothing was seen
+	// An endpoint that breaks vainMost times within vainWithin although it was kept
+	// below its ceiling breaks for reasons of its own. vainFor is for how long no
+	// ceiling is learnt at such a load then.
+	vainMost   = 3
+	vainWithin = time.Hour
+	vainFor    = 20 * time.Minute
 )
 
 // ceiling is the load that broke the endpoint, as far as is known.
@@ -41,6 +47,11 @@ type ceiling struct {
 	mark    float64 // load at the latest opening that had to do with it
 	markAt  time.Time
 	suspect float64 // load before the running streak of failures
+
+	vain   int // openings below it
+	vainAt time.Time
+	not    float64 // a ceiling that was none
+	notAt  time.Time
 }
 
 func (c *ceiling) sure() bool { return c.load > 0 && c.wait > 0 }
@@ -92,10 +103,17 @@ func (c *ceiling) steady(now time.Time, d *loads) bool {
 // blame asks what the load has to do with it that a lane opens, and reports
 // whether it explains it. recovering: the lane had just closed.
 func (c *ceiling) blame(now time.Time, recovering bool, d *loads) bool {
-	testing := c.load > c.learnt && c.suspect >= (1-alike)*c.learnt
+	near := c.suspect >= (1-alike)*c.learnt
+	testing := c.load > c.learnt && near
+	if c.sure() && near && !testing && c.inVain(now) {
+		return false
+	}
 	rising := !c.steady(now, d) && (recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
 	if c.suspect < 2 || !rising && !testing || !testing && d.bears(now, c.suspect) {
 		return false // it has just carried this, or more
+	}
+	if c.not > 0 && now.Sub(c.notAt) <= vainFor && c.suspect < (1+alike)*c.not {
+		return false
 	}
 	if now.Sub(c.markAt) > markFor {
 		c.mark = 0
@@ -103,6 +121,20 @@ func (c *ceiling) blame(now time.Time, recovering bool, d *loads) bool {
 	explained := c.learn(now, testing, d)
 	c.mark, c.markAt = c.suspect, now
 	return explained
+}
+
+// inVain counts openings of a lane that was kept below its ceiling, and reports
+// whether there were so many that the ceiling is none.
+func (c *ceiling) inVain(now time.Time) bool {
+	if now.Sub(c.vainAt) > vainWithin {
+		c.vain = 0
+	}
+	c.vain, c.vainAt = c.vain+1, now
+	if c.vain < vainMost {
+		return false
+	}
+	*c = ceiling{not: c.learnt, notAt: now}
+	return true
 }
 
 func (c *ceiling) learn(now time.Time, testing bool, d *loads) bool {

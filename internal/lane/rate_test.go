@@ -320,6 +320,29 @@ func TestKnowledgeIsNotOverwritten(t *testing.T) {
 	}
 }
 
+// TestCeilingThatDoesNotHelpIsForgotten: an endpoint that breaks again and again
+// although it is kept below what once broke it breaks for reasons of its own.
+func TestCeilingThatDoesNotHelpIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := lane.Checkpoint{Ceiling: 60, CeilingLearnt: 60, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 60, MarkAt: start, Usual: 50}
+	r := newRoad(drive(t, wide()), 100, ok) // more than the ceiling lets through
+	r.l = lane.Restore(wide(), c, r.now, 0.5, false)
+	for i := range 3 {
+		if c := r.l.Checkpoint(); !c.CeilingSure() {
+			t.Fatalf("the ceiling is gone after %d outages", i)
+		}
+		r.run(2*time.Minute, nil)
+		r.outage(10 * time.Second)
+	}
+	if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
+		t.Fatalf("after three outages below it the ceiling is %.1f, the mark %.1f; want neither", c.Ceiling, c.Mark)
+	}
+	r.run(5*time.Minute, nil)
+	if n := r.load(r.now); n < 90 {
+		t.Errorf("%d requests in a second, want all that arrive", n)
+	}
+}
+
 // TestSingleThrottleOnAQuietLane: it changes the hold, and nothing else.
 func TestSingleThrottleOnAQuietLane(t *testing.T) {
 	t.Parallel()
