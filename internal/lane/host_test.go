@@ -179,6 +179,11 @@ func TestHostIsAcquitted(t *testing.T) {
 	if n := s.rows[2].road.l.Queued(); n > 1 {
 		t.Errorf("%d wait in the lane that works", n)
 	}
+	s.rows[0].road.answer = func(int) lane.Outcome { return lane.Outcome{Class: hook.Success} }
+	s.run(10 * time.Second)
+	if s.open() != 1 || s.h.Rate(s.now) != 0 {
+		t.Errorf("%d lanes are open, the host is paced to %.1f; want one, and no pace", s.open(), s.h.Rate(s.now))
+	}
 }
 
 // TestLanesApartAreNoHost: lanes that open at different times have reasons of their
@@ -196,27 +201,65 @@ func TestLanesApartAreNoHost(t *testing.T) {
 	}
 }
 
-// TestTurnsAtAHost: a lane with much to send does not keep the others of its host
-// waiting, and one that does not come for its turn does not either.
-func TestTurnsAtAHost(t *testing.T) {
+// TestTwoLanesAreEnough: two lanes that fall together are their host.
+func TestTwoLanesAreEnough(t *testing.T) {
 	t.Parallel()
-	s := newStreet(t, 4, 5)
+	s := newStreet(t, 2, 10)
 	s.run(20 * time.Second)
 	s.up = false
 	s.run(10 * time.Second)
-	s.rows[0].road.arrive(5000)
+	if s.open() != 2 || !s.h.Knows(s.now) {
+		t.Fatalf("%d lanes are open, and the host knows: %v; want 2, and that it is down", s.open(), s.h.Knows(s.now))
+	}
+	if most := s.run(20 * time.Second); most > 1 {
+		t.Errorf("%d probes within a second, want one for both lanes", most)
+	}
+}
+
+// TestTurnsAtAHost: lanes get their turns in the order they ask, and one that does
+// not come for its turn keeps nobody waiting.
+func TestTurnsAtAHost(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 2, 5)
+	s.run(20 * time.Second)
+	s.up = false
+	s.run(10 * time.Second)
 	s.up = true
-	s.run(5 * time.Second)
-	s.rows[3].road.live = 0
-	s.rows[3].road.l.Drop() // it had asked, and wants nothing any more
-	s.run(40 * time.Second)
-	for i, r := range s.rows[1:3] {
-		if n := r.road.l.Queued(); n > 20 {
-			t.Errorf("lane %d has %d waiting behind the one with 5000", i+1, n)
+	for end := s.now.Add(time.Minute); s.h.Rate(s.now) == 0; {
+		if s.run(100 * time.Millisecond); s.now.After(end) {
+			t.Fatal("the host is not paced after an outage")
 		}
 	}
-	if s.rows[0].road.l.Queued() == 0 {
-		t.Error("5000 events left within seconds")
+	first, second := new(lane.Seat), new(lane.Seat)
+	ask := func(seat *lane.Seat) bool { ok, _ := s.h.Ask(s.now, seat); return ok }
+	for _, r := range s.rows { // they want nothing for now
+		s.h.Left(&r.seat)
+	}
+	for i := 0; ask(first); i++ {
+		if i == 100 {
+			t.Fatal("a lane of a paced host starts as often as it likes")
+		}
+		s.h.Started(s.now, first)
+	}
+	token := time.Duration(1.01 * float64(time.Second) / s.h.Rate(s.now))
+	if ask(second) {
+		t.Fatal("the second lane may start where the first may not")
+	}
+	s.now = s.now.Add(token)
+	if ask(second) || !ask(first) {
+		t.Error("the second lane may start before the first, which asked before")
+	}
+	s.h.Started(s.now, first)
+	if ask(first) {
+		t.Fatal("the first lane starts twice")
+	}
+	s.now = s.now.Add(token)
+	if ask(first) || !ask(second) {
+		t.Error("the first lane may start twice while the second waits")
+	}
+	s.now = s.now.Add(time.Second)
+	if !ask(first) {
+		t.Error("the first lane waits for the second, which does not come")
 	}
 }
 

@@ -228,8 +228,33 @@ func TestCliffIsLearnt(t *testing.T) {
 	}
 }
 
+// TestLateLooksMakeNoBurst: a lane that is looked at late sends at most a tenth of
+// a second's requests at once.
+func TestLateLooksMakeNoBurst(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRoad(drive(t, wide()), rapid.Float64Range(20, 80).Draw(rt, "live"), ok)
+		r.run(15*time.Second, nil)
+		r.outage(30 * time.Second)
+		for r.l.State() != lane.Closed {
+			r.run(100*time.Millisecond, nil)
+		}
+		for range rapid.IntRange(1, 20).Draw(rt, "looks") {
+			r.run(time.Second, nil)
+			r.now = r.now.Add(time.Duration(rapid.IntRange(1, 1000).Draw(rt, "late")) * time.Millisecond)
+			rate := r.l.Checkpoint().Pacing(r.now, 0).Rate
+			at, n := r.now, 0.0
+			r.run(0, func() { n++ })
+			if rate > 0 && n > max(2, 0.1*rate+1) {
+				rt.Fatalf("%v started at once at %v, at a rate of %.1f", n, at, rate)
+			}
+		}
+	})
+}
+
 // TestSteadyLoadIsNotToBlame: what was carried a moment ago does not break an
-// endpoint, so an outage under a steady load sets no ceiling.
+// endpoint, so an outage under a steady load sets no ceiling, nor does one in a
+// recovery that goes on at a steady rate.
 func TestSteadyLoadIsNotToBlame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -238,6 +263,14 @@ func TestSteadyLoadIsNotToBlame(t *testing.T) {
 		r.outage(10 * time.Second)
 		if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
 			rt.Fatalf("ceiling %.1f and mark %.1f after an outage at a steady load", c.Ceiling, c.Mark)
+		}
+		for r.l.State() != lane.Closed {
+			r.run(100*time.Millisecond, nil)
+		}
+		r.run(25*time.Second, nil)
+		r.outage(10 * time.Second)
+		if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
+			rt.Fatalf("ceiling %.1f and mark %.1f after an outage in a steady recovery", c.Ceiling, c.Mark)
 		}
 	})
 }
@@ -313,7 +346,7 @@ func TestKnowledgeIsNotOverwritten(t *testing.T) {
 		}
 		return down(0)
 	}
-	r.live = 60
+	r.live = 600
 	r.run(20*time.Second, nil)
 	if c := r.l.Checkpoint(); c.OpenReason != lane.OpenedByRatio || c.Ceiling != 0 || c.Mark != 0 {
 		t.Errorf("opened by ratio: %+v, want nothing learnt", c)
@@ -393,6 +426,26 @@ func TestRefusalIsForgotten(t *testing.T) {
 		}
 		rt.Fatalf("%v per second is refused for ever: still %v after 16 hours", c.Pace, last)
 	})
+}
+
+// TestWishOfADayIsNoPaceOfADay: a long Retry-After holds the lane for as long as it
+// says, but what was refused is forgotten as after a minute's.
+func TestWishOfADayIsNoPaceOfADay(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 30, func(load int) lane.Outcome {
+		if load > 20 {
+			return lane.Outcome{Class: hook.Throttle, RetryAfter: 24 * time.Hour, Hold: time.Second}
+		}
+		return ok(load)
+	})
+	r.run(time.Minute, nil)
+	c := r.l.Checkpoint()
+	if c.Pace == 0 {
+		t.Fatal("nothing was learnt")
+	}
+	if rate := c.ThrottleRate(c.ThrottledAt.Add(16 * time.Hour)); rate != 0 {
+		t.Errorf("%.1f per second is still refused after 16 hours", rate)
+	}
 }
 
 // TestPeopleForget: reset and resume forget everything that was learnt of rates,
