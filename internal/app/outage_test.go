@@ -14,7 +14,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 )
 
 // TestAbsenceOfTheDatabaseIsToldOnce lets many parts complain, and some of them

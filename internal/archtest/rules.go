@@ -38,8 +38,6 @@ var allowed = map[string]imports{
 		own:       in("internal/hook", "internal/lane", "internal/store"),
 		libraries: in("github.com/jackc/pgx/v5"),
 	},
-	"internal/store/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
-	"internal/store/pgtest":    {own: in("internal/store/pgcluster")},
 	"internal/store/storetest": {
 		own:       in("internal/hook", "internal/lane", "internal/store"),
 		libraries: in("github.com/google/go-cmp", "pgregory.net/rapid"),
@@ -71,26 +69,31 @@ var allowed = map[string]imports{
 		"internal/watch", "internal/metric", "internal/headroom", "internal/door",
 	)},
 
-	"internal/sink": {own: in("internal/hook", "receiver")},
 	"internal/config": {
 		own:       in("internal/app", "internal/hook", "internal/policy"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
-	"internal/sim": {
+
+	// The lab: tools that try the product out, no part of serving.
+	"internal/lab/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
+	"internal/lab/pgtest":    {own: in("internal/lab/pgcluster")},
+	"internal/lab/sink":      {own: in("internal/hook", "receiver")},
+	"internal/lab/sim": {
 		own:       in("internal/hook", "internal/policy", "internal/lane"),
 		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
 	},
-	"internal/bench": {
-		own:       in("internal/bench/histogram", "internal/bench/procfs", "internal/bench/wire", "internal/store/pgcluster"),
+	"internal/lab/bench": {
+		own:       in("internal/lab/bench/histogram", "internal/lab/bench/procfs", "internal/lab/bench/wire", "internal/lab/pgcluster"),
 		libraries: in("gonum.org/v1/plot"),
 	},
-	"internal/bench/histogram": {},
-	"internal/bench/procfs":    {},
-	"internal/bench/relay":     {own: in("internal/egress", "internal/headroom")},
-	"internal/bench/wire":      {},
+	"internal/lab/bench/histogram": {},
+	"internal/lab/bench/procfs":    {},
+	"internal/lab/bench/relay":     {own: in("internal/egress", "internal/headroom")},
+	"internal/lab/bench/wire":      {},
+
 	"internal/cli": {
 		own: in(
-			"internal/app", "internal/bench", "internal/bench/relay", "internal/config", "internal/sim", "internal/sink", "receiver",
+			"internal/app", "internal/lab/bench", "internal/lab/bench/relay", "internal/config", "internal/lab/sim", "internal/lab/sink", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
@@ -141,7 +144,7 @@ var (
 	// mayConnect are the packages that may: the guarded client, the client of
 	// our own API, the stores' drivers, the load generator and its yardstick.
 	mayConnect = set(
-		"internal/egress", "internal/cli", "internal/store/postgres", "internal/store/pgcluster",
-		"internal/bench", "internal/bench/relay", "internal/bench/wire",
+		"internal/egress", "internal/cli", "internal/store/postgres", "internal/lab/pgcluster",
+		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
 	)
 )

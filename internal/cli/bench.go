@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/breakwaterhq/breakwater/internal/bench"
 	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/lab/bench"
 )
 
 // benchFlags are the flags that all benchmarks share.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/breakwaterhq/breakwater/internal/bench"
-	"github.com/breakwaterhq/breakwater/internal/bench/relay"
+	"github.com/breakwaterhq/breakwater/internal/lab/bench"
+	"github.com/breakwaterhq/breakwater/internal/lab/bench/relay"
 )
 
 // benchScenario is a benchmark of its own beside the comparison. It takes the

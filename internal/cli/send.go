@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/config"
-	"github.com/breakwaterhq/breakwater/internal/sink"
+	"github.com/breakwaterhq/breakwater/internal/lab/sink"
 )
 
 // sendFlags are the flags of send.

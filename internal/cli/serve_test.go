@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/cli"
-	"github.com/breakwaterhq/breakwater/internal/sink"
+	"github.com/breakwaterhq/breakwater/internal/lab/sink"
 )
 
 // startServer runs "serve --dev" on a free port and returns what it greeted

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/breakwaterhq/breakwater/internal/sim"
+	"github.com/breakwaterhq/breakwater/internal/lab/sim"
 )
 
 // simulateFlags are the flags of simulate.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/breakwaterhq/breakwater/internal/sim"
+	"github.com/breakwaterhq/breakwater/internal/lab/sim"
 )
 
 // simulationTable shows reports of one kind, a row each.

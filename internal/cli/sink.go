@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/breakwaterhq/breakwater/internal/sink"
+	"github.com/breakwaterhq/breakwater/internal/lab/sink"
 )
 
 // sinkFlags are the flags of the sink.

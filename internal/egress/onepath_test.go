@@ -31,8 +31,7 @@ var mayDial = []string{
 	"internal/egress/",
 	"internal/store/postgres/",
 	"internal/cli/",
-	"internal/sink/",
-	"internal/bench/",
+	"internal/lab/",
 	"test/",
 }
 

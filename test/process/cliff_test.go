@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 )
 
 // cliff is a destination that answers at once and crashes for ten seconds when

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 )
 
 // stores runs a test on both stores at a time.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/store/pgcluster"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgcluster"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 )
 
 const nodes = 3

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 )
 
 // BenchmarkCommit accepts and settles events of 1 KiB to ten endpoints in

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres"
 )
 

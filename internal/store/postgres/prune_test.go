@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 )
 
 const day = 24 * time.Hour

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 )
 
 // rows counts the deliveries that have a row, without asking a node, which

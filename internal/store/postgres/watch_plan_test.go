@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres"
 )
 
