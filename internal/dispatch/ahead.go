@@ -32,7 +32,7 @@ type ahead struct {
 
 // laneAhead is what is due for one lane.
 type laneAhead struct {
-	r     *resident
+	r     *runner
 	known map[hook.ID]struct{} // deliveries that were in memory when it began
 	limit int                  // of the rows; when there are so many there may be more
 	disk  bool                 // whether rows are wanted, or only what was heard of
@@ -75,7 +75,7 @@ func (l *loop) startReads() {
 
 // addTo makes a lane a part of the read. Until now it only waited for it: what it
 // heard of meanwhile will be seen.
-func (l *loop) addTo(a *ahead, r *resident) {
+func (l *loop) addTo(a *ahead, r *runner) {
 	r.noted, r.gone = time.Time{}, nil
 	known := make(map[hook.ID]struct{}, len(r.items))
 	for id := range r.items {
@@ -200,7 +200,7 @@ func (l *loop) hearAgain(news []store.New) {
 
 // readEnded returns the earliest due time heard of while the read was running:
 // it may have come too late to be seen.
-func (r *resident) readEnded() (noted time.Time) {
+func (r *runner) readEnded() (noted time.Time) {
 	noted, r.noted = r.noted, time.Time{}
 	r.reading = false
 	return noted

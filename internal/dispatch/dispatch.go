@@ -80,7 +80,7 @@ type Dispatcher struct {
 	owner  *ownership
 	loader *loader
 	hosts  hosts
-	teller *teller
+	hinter *hinter
 
 	payloadBytes atomic.Int64
 	unsaved      atomic.Int64 // checkpoints that are not stored yet
@@ -118,7 +118,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	d.slots.max, d.slots.tenants = cfg.MaxInFlight, make(map[hook.ID]int)
 	d.loader = newLoader(cfg)
 	d.hosts.all = make(map[string]*host)
-	d.teller = newTeller(cfg)
+	d.hinter = newHinter(cfg)
 	d.owner = newOwnership(d)
 	for i := range cfg.Loops {
 		d.loops = append(d.loops, newLoop(d, uint64(i)))
@@ -142,7 +142,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	for _, l := range d.loops {
 		wg.Go(func() { l.run(background) })
 	}
-	wg.Go(func() { d.teller.run(background) })
+	wg.Go(func() { d.hinter.run(background) })
 	wg.Go(func() { d.crew.thin(background) })
 	if d.cfg.Hints != nil {
 		wg.Go(func() { d.listen(background) })
@@ -191,7 +191,7 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 			dlv := &a.Deliveries[i]
 			shard := hook.ShardOf(dlv.EndpointID)
 			if !d.owner.owns(shard) {
-				d.teller.tellNew(dlv)
+				d.hinter.tellNew(dlv)
 				continue
 			}
 			p := &parts[shard%len(parts)]
@@ -216,7 +216,7 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 // deliveries was cancelled or asked for by hand.
 func (d *Dispatcher) EndpointChanged(endpoint hook.ID) {
 	d.endpointChanged(endpoint)
-	d.teller.tell(store.HintEndpoint, endpoint)
+	d.hinter.tell(store.HintEndpoint, endpoint)
 }
 
 func (d *Dispatcher) endpointChanged(endpoint hook.ID) {
@@ -228,7 +228,7 @@ func (d *Dispatcher) endpointChanged(endpoint hook.ID) {
 // again, because the tenant's policy has changed.
 func (d *Dispatcher) TenantChanged(tenant hook.ID) {
 	d.tenantChanged(tenant)
-	d.teller.tell(store.HintTenant, tenant)
+	d.hinter.tell(store.HintTenant, tenant)
 }
 
 func (d *Dispatcher) tenantChanged(tenant hook.ID) {
@@ -240,7 +240,7 @@ func (d *Dispatcher) tenantChanged(tenant hook.ID) {
 // DeliveryDue makes the owner of the endpoint's lane look for due deliveries.
 func (d *Dispatcher) DeliveryDue(endpoint hook.ID) {
 	d.deliveryDue(endpoint)
-	d.teller.tell(store.HintDue, endpoint)
+	d.hinter.tell(store.HintDue, endpoint)
 }
 
 // Owns reports whether this node owns the shard.

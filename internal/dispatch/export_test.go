@@ -14,7 +14,7 @@ func (d *Dispatcher) MiscountedReads() int {
 	for _, l := range d.loops {
 		l.post(func() {
 			n := 0
-			for _, r := range l.residents {
+			for _, r := range l.runners {
 				queued := 0
 				for _, it := range r.items {
 					if it.waiting && it.read {

@@ -390,7 +390,7 @@ func (o *ownership) releaseShards(held []store.Held) {
 		return
 	}
 	if len(held) > 0 {
-		o.d.teller.tell(store.HintShards, o.d.cfg.Node.ID)
+		o.d.hinter.tell(store.HintShards, o.d.cfg.Node.ID)
 	}
 }
 

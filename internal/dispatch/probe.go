@@ -20,7 +20,7 @@ const (
 // seek looks on disk at the newest due deliveries: when a probe is due and the
 // window holds nothing that never failed, or when a person may have asked for
 // one. It reports whether the lane has to wait for that.
-func (l *loop) seek(now time.Time, r *resident) bool {
+func (l *loop) seek(now time.Time, r *runner) bool {
 	if r.diskDue.IsZero() || r.diskDue.After(now) {
 		return false
 	}
@@ -36,14 +36,14 @@ func (l *loop) seek(now time.Time, r *resident) bool {
 
 // wantsProbe reports whether a probe is due and the window has nothing good
 // enough for it, or nothing at all.
-func (l *loop) wantsProbe(now time.Time, r *resident) bool {
+func (l *loop) wantsProbe(now time.Time, r *runner) bool {
 	if !r.lane.ProbeDue(now) || r.lane.HasFresh() {
 		return false
 	}
 	return !r.soughtFresh || r.lane.Queued() == 0
 }
 
-func (l *loop) startSearch(now time.Time, r *resident) {
+func (l *loop) startSearch(now time.Time, r *runner) {
 	r.reading, r.lookNewest = true, false
 	s := &probeSearch{known: make(map[hook.ID]bool, len(r.items))}
 	for id := range r.items {
@@ -59,7 +59,7 @@ func (l *loop) startSearch(now time.Time, r *resident) {
 
 // searchEnded takes what people asked for and, for the next probes of an open
 // lane, what never failed, else the newest.
-func (l *loop) searchEnded(r *resident, s *probeSearch, err error) {
+func (l *loop) searchEnded(r *runner, s *probeSearch, err error) {
 	l.reads.done()
 	noted := r.readEnded()
 	if r.dropped {

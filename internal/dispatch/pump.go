@@ -17,7 +17,7 @@ const readAgain = time.Second
 
 // pump lets the lane send what it may, reads ahead when its window runs low,
 // ends what was held too long, and sets its next wake-up.
-func (l *loop) pump(now time.Time, r *resident) {
+func (l *loop) pump(now time.Time, r *runner) {
 	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.mayStart(r.shard, r.epoch) {
 		return // whatever ends this state touches the lane again
 	}
@@ -36,7 +36,7 @@ func (l *loop) pump(now time.Time, r *resident) {
 	l.setWake(r, l.nextLook(now, r))
 }
 
-func (l *loop) sendWhatMay(now time.Time, r *resident) {
+func (l *loop) sendWhatMay(now time.Time, r *runner) {
 	r.hostAt = time.Time{}
 	for r.lane.Queued() > 0 {
 		if ok, at := r.hostAllows(now); !ok {
@@ -56,7 +56,7 @@ func (l *loop) sendWhatMay(now time.Time, r *resident) {
 	}
 }
 
-func (l *loop) starve(r *resident) {
+func (l *loop) starve(r *runner) {
 	if !r.starved {
 		r.starved = true
 		l.starved[r.tenant] = append(l.starved[r.tenant], r)
@@ -64,7 +64,7 @@ func (l *loop) starve(r *resident) {
 }
 
 // launch starts one attempt.
-func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
+func (l *loop) launch(now time.Time, r *runner, dec lane.Decision) {
 	it := r.items[dec.Ref.ID]
 	r.dequeue(it)
 	it.flying = true
@@ -86,7 +86,7 @@ const readPatience = 100 * time.Millisecond
 // held nothing that was read for a while: more may arrive all the time than the
 // lane sends. A lane that holds reads no rows: its backlog costs nothing while it
 // waits.
-func (l *loop) readMore(now time.Time, r *resident) {
+func (l *loop) readMore(now time.Time, r *runner) {
 	rows := l.mayReadRows(now, r) && (r.lane.Queued() <= l.lowWindow() || now.Sub(r.readAt) >= readPatience)
 	if r.reading || !rows && (len(r.heard) == 0 || l.roomForNew(r) <= 0) {
 		return
@@ -97,7 +97,7 @@ func (l *loop) readMore(now time.Time, r *resident) {
 
 // mayReadRows reports whether there are rows to read and room for them. What a
 // lane has discarded is in the window until its end is stored.
-func (l *loop) mayReadRows(now time.Time, r *resident) bool {
+func (l *loop) mayReadRows(now time.Time, r *runner) bool {
 	return r.wantsRows(now) && r.readQueued <= l.lowWindow() && (!r.discards() || len(r.items) < l.d.cfg.Window)
 }
 
@@ -105,7 +105,7 @@ func (l *loop) mayReadRows(now time.Time, r *resident) bool {
 func (l *loop) lowWindow() int { return l.d.cfg.Window / 4 }
 
 // nextLook is when the lane wants to be pumped without any other input.
-func (l *loop) nextLook(now time.Time, r *resident) time.Time {
+func (l *loop) nextLook(now time.Time, r *runner) time.Time {
 	at := r.lane.Wake(now)
 	holds := r.holds(now)
 	if r.diskDue.After(now) && (!holds || r.lane.Queued() == 0) && !r.lane.Paused() {
@@ -134,7 +134,7 @@ const expireBatch = 256
 
 // expire ends deliveries that were held longer than the policy allows. Holding
 // counts from the later of the due time and the moment the lane was blocked.
-func (l *loop) expire(now time.Time, r *resident) {
+func (l *loop) expire(now time.Time, r *runner) {
 	since := r.lane.BlockedSince(now)
 	if since.IsZero() {
 		r.expireAt = time.Time{}
@@ -156,7 +156,7 @@ func (l *loop) expire(now time.Time, r *resident) {
 	})
 }
 
-func (l *loop) expired(r *resident, hold time.Duration, rows []hook.Delivery, err error) {
+func (l *loop) expired(r *runner, hold time.Duration, rows []hook.Delivery, err error) {
 	l.reads.done()
 	r.expiring = false
 	if r.dropped {
@@ -179,7 +179,7 @@ func (l *loop) expired(r *resident, hold time.Duration, rows []hook.Delivery, er
 }
 
 // end settles a delivery that waits as dead, without an attempt.
-func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReason) {
+func (l *loop) end(now time.Time, r *runner, d hook.Delivery, why hook.EndReason) {
 	if _, settled := r.gone[d.ID]; settled {
 		return
 	}
@@ -206,11 +206,11 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 
 // evictAt is when the lane may leave memory if nothing happens; zero while it
 // has work or is not plainly closed.
-func (l *loop) evictAt(r *resident) time.Time {
+func (l *loop) evictAt(r *runner) time.Time {
 	switch {
 	case r.idleSince.IsZero():
 		return time.Time{}
-	case len(l.residents) > l.d.cfg.Crowd:
+	case len(l.runners) > l.d.cfg.Crowd:
 		return r.idleSince.Add(crowdedEviction)
 	default:
 		return r.idleSince.Add(idleEviction)
@@ -219,7 +219,7 @@ func (l *loop) evictAt(r *resident) time.Time {
 
 // evict lets go of a lane that has been without work for long. It reports
 // whether it did.
-func (l *loop) evict(now time.Time, r *resident) bool {
+func (l *loop) evict(now time.Time, r *runner) bool {
 	busy := len(r.items)+len(r.heard) > 0 || !r.diskDue.IsZero() || r.reading || r.loading || r.expiring ||
 		r.lane.InFlight() > 0 || !r.lane.BlockedSince(now).IsZero()
 	switch {
@@ -240,13 +240,13 @@ func (l *loop) evict(now time.Time, r *resident) bool {
 // drop takes the lane out of memory: it is idle, its endpoint was deleted, or
 // its shard is lost. Results that are still to come are settled all the same
 // unless the shard is another node's.
-func (l *loop) drop(r *resident) {
+func (l *loop) drop(r *runner) {
 	r.dropped = true
 	l.setWake(r, time.Time{})
 	l.leaveSeat(time.Now(), r)
 	for _, it := range r.items {
 		l.d.payloadBytes.Add(-it.counted)
 	}
-	delete(l.residents, r.endpoint)
+	delete(l.runners, r.endpoint)
 	l.d.cfg.Watch.LaneLeft(r.tenant, r.endpoint)
 }

@@ -15,7 +15,7 @@ import (
 // until it comes back; delivery and event are as they were at the start.
 type flight struct {
 	loop     *loop
-	r        *resident
+	r        *runner
 	it       *item
 	dest     *destination
 	delivery hook.Delivery

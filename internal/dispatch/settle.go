@@ -78,7 +78,7 @@ func first(values []string) string {
 }
 
 // note logs and acts on a change of the breaker.
-func (l *loop) note(r *resident, c lane.Change, v policy.Verdict) {
+func (l *loop) note(r *runner, c lane.Change, v policy.Verdict) {
 	if c.Opened {
 		r.soughtFresh = false
 		if !r.discards() {
@@ -187,7 +187,7 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 		l.fencedOff(store.Held{Shard: s.Shard, Epoch: s.Epoch})
 		return
 	}
-	r, ok := l.residents[s.Delivery.EndpointID]
+	r, ok := l.runners[s.Delivery.EndpointID]
 	if !ok || r.epoch != s.Epoch {
 		return
 	}
@@ -220,7 +220,7 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 // lookAgain reads a delivery again whose row moved on without us: cancelled, or
 // asked for by hand. It waits a moment first: a row that the store refuses to
 // change would otherwise be sent as fast as it can be read.
-func (l *loop) lookAgain(r *resident, it *item) {
+func (l *loop) lookAgain(r *runner, it *item) {
 	id := it.delivery.ID
 	if it.waiting {
 		r.lane.Forget(id)

@@ -17,8 +17,8 @@ func (l *loop) foundWork(found []store.PendingEndpoint) {
 		if _, owned := l.shards[hook.ShardOf(p.ID)]; !owned {
 			continue
 		}
-		_, known := l.residents[p.ID]
-		r := l.resident(p.ID, 0)
+		_, known := l.runners[p.ID]
+		r := l.runner(p.ID, 0)
 		r.inherited = !known
 		r.noteDue(p.Due)
 		l.touch(r)
@@ -68,7 +68,7 @@ func (l *loop) fencedOff(h store.Held) {
 
 func (l *loop) dropShard(shard int) {
 	if _, had := l.shards[shard]; had {
-		for _, r := range l.residents {
+		for _, r := range l.runners {
 			if r.shard == shard {
 				l.drop(r)
 			}
@@ -89,7 +89,7 @@ func (l *loop) dropShard(shard int) {
 
 // touchAll pumps every lane: something that held all of them has ended.
 func (l *loop) touchAll() {
-	for _, r := range l.residents {
+	for _, r := range l.runners {
 		l.touch(r)
 	}
 }

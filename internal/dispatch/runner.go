@@ -9,8 +9,8 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// resident is a lane that is in memory, with the deliveries of its window.
-type resident struct {
+// runner is a lane that is in memory, with the deliveries of its window.
+type runner struct {
 	endpoint hook.ID
 	tenant   hook.ID
 	shard    int
@@ -100,7 +100,7 @@ const (
 const freshKept = 64
 
 // noteDue remembers that a delivery on disk falls due at t.
-func (r *resident) noteDue(t time.Time) {
+func (r *runner) noteDue(t time.Time) {
 	if r.diskDue.IsZero() || t.Before(r.diskDue) {
 		r.diskDue = t
 	}
@@ -110,36 +110,36 @@ func (r *resident) noteDue(t time.Time) {
 }
 
 // wantsRows reports whether something that is only on disk is due and may be sent.
-func (r *resident) wantsRows(now time.Time) bool {
+func (r *runner) wantsRows(now time.Time) bool {
 	return !r.diskDue.IsZero() && !r.diskDue.After(now) && !r.holds(now)
 }
 
 // note is noteDue for a time that may be zero: nothing was heard of.
-func (r *resident) note(t time.Time) {
+func (r *runner) note(t time.Time) {
 	if !t.IsZero() {
 		r.noteDue(t)
 	}
 }
 
-// resident returns the lane of an endpoint of an owned shard, bringing it into
+// runner returns the lane of an endpoint of an owned shard, bringing it into
 // memory when it is not there. tenant may be 0 when it is not known.
-func (l *loop) resident(endpoint, tenant hook.ID) *resident {
-	if r, ok := l.residents[endpoint]; ok {
+func (l *loop) runner(endpoint, tenant hook.ID) *runner {
+	if r, ok := l.runners[endpoint]; ok {
 		return r
 	}
 	shard := hook.ShardOf(endpoint)
-	r := &resident{
+	r := &runner{
 		loop: l, endpoint: endpoint, tenant: tenant, shard: shard, epoch: l.shards[shard],
 		lane: lane.New(lane.Config{Fixed: true, Limit: 1}, time.Now()), items: make(map[hook.ID]*item), wakeIndex: -1,
 	}
-	l.residents[endpoint] = r
+	l.runners[endpoint] = r
 	l.load(r)
 	return r
 }
 
 // admit takes a delivery into the window if it is due and there is room;
 // otherwise it stays on disk and is read when its time has come.
-func (l *loop) admit(now time.Time, r *resident, d hook.Delivery, e *hook.Event, read bool) {
+func (l *loop) admit(now time.Time, r *runner, d hook.Delivery, e *hook.Event, read bool) {
 	switch {
 	case r.knows(d.ID):
 	case d.DueAt.After(now) || !l.hasRoom(now, r, &d, read):
@@ -151,7 +151,7 @@ func (l *loop) admit(now time.Time, r *resident, d hook.Delivery, e *hook.Event,
 
 // knows reports whether the delivery is in memory, or was until just now, so
 // that what was read of it may be out of date.
-func (r *resident) knows(id hook.ID) bool {
+func (r *runner) knows(id hook.ID) bool {
 	if _, held := r.items[id]; held {
 		return true
 	}
@@ -164,7 +164,7 @@ func (r *resident) knows(id hook.ID) bool {
 // arrives, and what arrives must not leave old deliveries on disk for good. A
 // lane that holds keeps a few that never failed: they are what a probe should
 // carry, and nothing may crowd them out. What a person asked for always fits.
-func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery, read bool) bool {
+func (l *loop) hasRoom(now time.Time, r *runner, d *hook.Delivery, read bool) bool {
 	switch {
 	case d.Restore != nil:
 		return true
@@ -183,13 +183,13 @@ func (l *loop) hasRoom(now time.Time, r *resident, d *hook.Delivery, read bool) 
 
 // roomForNew is how many more deliveries that were just accepted, by this node or
 // by another one, may wait in a lane.
-func (l *loop) roomForNew(r *resident) int { return l.d.cfg.Window - (r.lane.Queued() - r.readQueued) }
+func (l *loop) roomForNew(r *runner) int { return l.d.cfg.Window - (r.lane.Queued() - r.readQueued) }
 
 // readRoom is how many deliveries that were read may wait in a lane.
 func (l *loop) readRoom() int { return max(l.d.cfg.Window*3/4, 1) }
 
 // take puts a delivery into the lane's queue.
-func (l *loop) take(now time.Time, r *resident, d hook.Delivery, e *hook.Event, read bool) {
+func (l *loop) take(now time.Time, r *runner, d hook.Delivery, e *hook.Event, read bool) {
 	it := &item{delivery: d, read: read}
 	r.enqueue(it)
 	if e != nil && l.d.payloadBytes.Add(int64(len(e.Payload))) <= l.d.cfg.PayloadMemory {
@@ -206,7 +206,7 @@ func (l *loop) take(now time.Time, r *resident, d hook.Delivery, e *hook.Event, 
 }
 
 // enqueue notes that a delivery waits in the lane's queue.
-func (r *resident) enqueue(it *item) {
+func (r *runner) enqueue(it *item) {
 	it.waiting = true
 	if it.read {
 		r.readQueued++
@@ -214,7 +214,7 @@ func (r *resident) enqueue(it *item) {
 }
 
 // dequeue notes that it does not wait any more.
-func (r *resident) dequeue(it *item) {
+func (r *runner) dequeue(it *item) {
 	if it.waiting && it.read {
 		r.readQueued--
 	}
@@ -230,7 +230,7 @@ func (it *item) ref() lane.Ref {
 }
 
 // forget takes a delivery out of memory.
-func (l *loop) forget(r *resident, id hook.ID) {
+func (l *loop) forget(r *runner, id hook.ID) {
 	it, ok := r.items[id]
 	if !ok {
 		return
@@ -247,7 +247,7 @@ func (l *loop) forget(r *resident, id hook.ID) {
 
 // putAside takes a delivery out of the window that was taken out of the lane's
 // queue. One with results on their way stays known until they are committed.
-func (l *loop) putAside(r *resident, id hook.ID) {
+func (l *loop) putAside(r *runner, id hook.ID) {
 	it := r.items[id]
 	r.dequeue(it)
 	if it.unsettled == 0 {
@@ -257,7 +257,7 @@ func (l *loop) putAside(r *resident, id hook.ID) {
 
 // spill gives memory back when a lane gets blocked: payloads are dropped, and
 // all but the newest deliveries that never failed go back to disk.
-func (l *loop) spill(r *resident) {
+func (l *loop) spill(r *runner) {
 	fresh := 0
 	var keep []lane.Ref
 	refs := r.lane.Drop()
@@ -281,7 +281,7 @@ func (l *loop) spill(r *resident) {
 
 // spillHeard leaves what a lane that holds has heard of on disk when it has enough
 // in memory to choose a probe from: it will have rows when the lane may send.
-func (l *loop) spillHeard(now time.Time, r *resident) {
+func (l *loop) spillHeard(now time.Time, r *runner) {
 	if len(r.heard) > 0 && r.holds(now) && r.lane.Queued() >= min(freshKept, l.d.cfg.Window) {
 		r.heard = nil
 		r.noteDue(now)
@@ -290,7 +290,7 @@ func (l *loop) spillHeard(now time.Time, r *resident) {
 
 // checkpoint returns a fenced checkpoint of the lane and remembers it until it
 // is stored.
-func (l *loop) checkpoint(r *resident) *store.LaneSave {
+func (l *loop) checkpoint(r *runner) *store.LaneSave {
 	if _, waits := l.unsaved[r.endpoint]; !waits {
 		l.d.unsaved.Add(1)
 	}
@@ -308,7 +308,7 @@ const saveEvery = time.Second
 
 // hasMoved reports whether what the lane has learnt differs enough from its last
 // checkpoint to be saved with the next result.
-func (l *loop) hasMoved(now time.Time, r *resident) bool {
+func (l *loop) hasMoved(now time.Time, r *runner) bool {
 	c := r.lane.Checkpoint()
 	return c.Recovered(r.saved) || now.Sub(r.savedAt) >= saveEvery && c.Moved(r.saved)
 }
