@@ -74,7 +74,7 @@ const callRunning = math.MaxInt64
 // between costs little: the next result like this one does it again.
 func (l *loop) disable(now time.Time, r *runner, reason DisableReason) {
 	r.lane.Pause(now)
-	l.spill(r)
+	l.evictToDisk(r)
 	r.disabledFrom = callRunning
 	l.askKeeper(r, Disabling{Tenant: r.tenant, Endpoint: r.endpoint, Rev: r.dest.rev, Reason: reason})
 }

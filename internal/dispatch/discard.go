@@ -40,7 +40,7 @@ func (l *loop) discard(now time.Time, r *runner) {
 			r.lane.Arrive(ref)
 			continue
 		}
-		l.end(now, r, r.items[ref.ID].delivery, hook.DeadBreakerOpen)
+		l.end(now, r, r.win.Discard(ref.ID).Delivery, hook.DeadBreakerOpen)
 	}
 }
 

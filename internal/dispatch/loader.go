@@ -181,7 +181,7 @@ func (l *loop) install(now time.Time, r *runner, got loaded) {
 	switch held := r.isHeld(got.dest); {
 	case held && !r.lane.Paused():
 		r.lane.Pause(now)
-		l.spill(r)
+		l.evictToDisk(r)
 	case !held && r.lane.Paused():
 		l.resume(now, r)
 	case got.dest.url != old.url && r.lane.State() == lane.Closed:
@@ -217,7 +217,7 @@ func (l *loop) firstInstall(now time.Time, r *runner, got loaded) {
 		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), r.inherited)
 		r.lane.ForgetFailures(got.dest.updatedAt)
 		r.saved = *got.lane
-		l.actOnWishes(now, r, got)
+		l.applyRequests(now, r, got)
 	} else {
 		r.lane = lane.New(got.dest.policy.Lane(), now)
 	}
@@ -232,17 +232,17 @@ func (l *loop) firstInstall(now time.Time, r *runner, got loaded) {
 		}
 	}
 	if !r.lane.BlockedSince(now).IsZero() {
-		l.spill(r)
+		l.evictToDisk(r)
 	}
 	if r.lane.State() != lane.Closed {
 		l.d.cfg.Watch.LaneFound(r.tenant, r.endpoint)
 	}
 }
 
-// actOnWishes acts on what was asked of the lane while nobody owned it. A reset
+// applyRequests acts on what was asked of the lane while nobody owned it. A reset
 // that was acted on has closed the lane and left nothing that was learnt, a probe
 // has moved its last failure.
-func (l *loop) actOnWishes(now time.Time, r *runner, got loaded) {
+func (l *loop) applyRequests(now time.Time, r *runner, got loaded) {
 	reset, probe := got.dest.resetWantedAt, got.dest.probeWantedAt
 	if (got.lane.Open || got.lane.HasLearnt()) && reset.After(got.lane.LatestNews()) {
 		r.lane.Reset(now)
@@ -266,13 +266,9 @@ func (l *loop) reload(endpoint hook.ID) {
 		l.load(r)
 	}
 	for _, ref := range r.lane.Drop() {
-		l.putAside(r, ref.ID)
+		l.dropPayload(r.win.Evict(ref.ID))
 	}
-	for _, it := range r.items {
-		it.doubtful = true
-	}
-	r.noteDue(time.Now())
-	r.lookNewest = true
+	r.win.RowsChanged(time.Now())
 	l.touch(r)
 }
 

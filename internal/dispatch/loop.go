@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // loop runs the lanes of the shards whose number it is congruent to. All state
@@ -244,7 +245,7 @@ func (l *loop) arrive(now time.Time, a arrival) {
 		return // another node's by now; it finds the row by itself
 	}
 	r := l.runner(a.delivery.EndpointID, a.delivery.TenantID)
-	l.admit(now, r, *a.delivery, a.event, false)
+	l.admit(now, r, a.delivery, a.event, window.Arrived)
 	l.touch(r)
 }
 
@@ -254,7 +255,7 @@ func (l *loop) lookForWork(endpoint hook.ID) {
 		return
 	}
 	r := l.runner(endpoint, 0)
-	r.noteDue(time.Now())
+	r.win.Announced(time.Now())
 	l.touch(r)
 }
 
@@ -270,7 +271,7 @@ func (l *loop) heard(news []store.New) {
 		if len(r.heard) < l.d.cfg.Window {
 			r.heard = append(r.heard, n)
 		} else {
-			r.noteDue(now)
+			r.win.Announced(now)
 		}
 		l.touch(r)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // flight is one attempt on its way. The loop makes it and does not touch it
@@ -16,7 +17,7 @@ import (
 type flight struct {
 	loop     *loop
 	r        *runner
-	it       *item
+	it       *window.Item
 	dest     *destination
 	delivery hook.Delivery
 	event    *hook.Event

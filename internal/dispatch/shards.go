@@ -20,7 +20,7 @@ func (l *loop) foundWork(found []store.PendingEndpoint) {
 		_, known := l.runners[p.ID]
 		r := l.runner(p.ID, 0)
 		r.inherited = !known
-		r.noteDue(p.Due)
+		r.win.Announced(p.Due)
 		l.touch(r)
 	}
 }
