@@ -53,12 +53,13 @@ var allowed = map[string]imports{
 	"internal/dispatch": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign",
-			"internal/store", "internal/egress", "internal/vault",
+			"internal/store", "internal/egress", "internal/vault", "internal/dispatch/lease",
 		),
 	},
-	"internal/replay":    {own: in("internal/hook", "internal/policy", "internal/store")},
-	"internal/retention": {own: in("internal/hook", "internal/store")},
-	"internal/watch":     {own: in("internal/hook", "internal/store")},
+	"internal/dispatch/lease": {own: in("internal/hook", "internal/store")},
+	"internal/replay":         {own: in("internal/hook", "internal/policy", "internal/store")},
+	"internal/retention":      {own: in("internal/hook", "internal/store")},
+	"internal/watch":          {own: in("internal/hook", "internal/store")},
 	"internal/metric": {
 		own:       in("internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),

@@ -75,7 +75,7 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 		Connect: f.dest.policy.Timeout.Connect, Total: f.dest.policy.Timeout.Total,
 		FollowRedirects: f.dest.policy.Classify.Redirects.Mode == policy.RedirectFollow, MaxHops: f.dest.policy.Classify.Redirects.MaxHops,
 		DropOnHostChange: f.dest.private,
-		MayStart:         func() bool { return d.owner.mayStart(f.r.shard, f.r.epoch) },
+		MayStart:         func() bool { return d.owner.MayStart(f.r.shard, f.r.epoch) },
 	})
 }
 
