@@ -8,7 +8,7 @@ type imports struct {
 
 // allowed lists every package of the module. Arrows point down only: cli → app
 // → {api, ingest, dispatch, replay, retention, watch} → {store, egress, vault} → {policy,
-// lane, sign} → hook. Siblings do not meet; where one needs another it
+// lane, window, sign} → hook. Siblings do not meet; where one needs another it
 // declares a small interface and app hands it over.
 var allowed = map[string]imports{
 	"cmd/breakwater": {own: in("internal/cli")},
@@ -17,6 +17,7 @@ var allowed = map[string]imports{
 	"internal/hook":   {},
 	"internal/policy": {own: in("internal/hook", "internal/lane")},
 	"internal/lane":   {own: in("internal/hook")},
+	"internal/window": {own: in("internal/hook")},
 	"internal/sign":   {own: in("internal/hook")},
 	"internal/vault":  {own: in("internal/hook")},
 
@@ -48,11 +49,15 @@ var allowed = map[string]imports{
 		libraries: in("golang.org/x/time/rate"),
 	},
 	"internal/dispatch": {
-		own: in("internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/store", "internal/egress", "internal/vault"),
+		own: in(
+			"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign",
+			"internal/store", "internal/egress", "internal/vault", "internal/dispatch/lease",
+		),
 	},
-	"internal/replay":    {own: in("internal/hook", "internal/policy", "internal/store")},
-	"internal/retention": {own: in("internal/hook", "internal/store")},
-	"internal/watch":     {own: in("internal/hook", "internal/store")},
+	"internal/dispatch/lease": {own: in("internal/hook", "internal/store")},
+	"internal/replay":         {own: in("internal/hook", "internal/policy", "internal/store")},
+	"internal/retention":      {own: in("internal/hook", "internal/store")},
+	"internal/watch":          {own: in("internal/hook", "internal/store")},
 	"internal/metric": {
 		own:       in("internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),
@@ -117,7 +122,7 @@ func set(names ...string) map[string]bool {
 var (
 	// pure packages get time and chance as arguments, so that everything they
 	// decide can be tested, simulated and replayed exactly.
-	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/sign")
+	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign")
 
 	// impure are imports that have no business in a pure package.
 	impure = set("log", "os", "os/exec", "os/signal", "syscall", "database/sql", "net/http/httptest")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 const (
@@ -32,7 +33,7 @@ type ahead struct {
 
 // laneAhead is what is due for one lane.
 type laneAhead struct {
-	r     *resident
+	r     *runner
 	known map[hook.ID]struct{} // deliveries that were in memory when it began
 	limit int                  // of the rows; when there are so many there may be more
 	disk  bool                 // whether rows are wanted, or only what was heard of
@@ -57,7 +58,7 @@ func (l *loop) startReads() {
 	l.readAt = now
 	for len(l.toRead) > 0 {
 		n := min(len(l.toRead), readLanes)
-		a := &ahead{asOf: now, limit: l.readRoom()}
+		a := &ahead{asOf: now, limit: window.ReadRoom(l.d.cfg.Window)}
 		for _, r := range l.toRead[:n] {
 			l.addTo(a, r)
 		}
@@ -75,14 +76,11 @@ func (l *loop) startReads() {
 
 // addTo makes a lane a part of the read. Until now it only waited for it: what it
 // heard of meanwhile will be seen.
-func (l *loop) addTo(a *ahead, r *resident) {
-	r.noted, r.gone = time.Time{}, nil
-	known := make(map[hook.ID]struct{}, len(r.items))
-	for id := range r.items {
-		known[id] = struct{}{}
-	}
-	n := min(len(r.heard), max(l.roomForNew(r), 0))
-	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: l.mayReadRows(a.asOf, r), heard: r.heard[:n:n]})
+func (l *loop) addTo(a *ahead, r *runner) {
+	known := r.win.ReadBegun()
+	rows := r.win.WantsRows(a.asOf, r.gate(a.asOf))
+	n := min(len(r.heard), max(r.win.RoomForNew(), 0))
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: rows, heard: r.heard[:n:n]})
 	r.heard = slices.Clone(r.heard[n:])
 }
 
@@ -158,36 +156,37 @@ func (l *loop) readAhead(a *ahead) {
 	l.reads.done()
 	now := time.Now()
 	for _, la := range a.lanes {
-		noted := la.r.readEnded()
 		if !la.r.dropped {
-			l.takeAhead(now, a, la, noted)
+			l.takeAhead(now, a, la)
 		}
 	}
 }
 
-func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead, noted time.Time) {
+func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	r := la.r
 	isNew := make(map[hook.ID]bool, len(la.heard))
 	for _, n := range la.heard {
 		isNew[n.Delivery] = true
 	}
+	for i := range la.rows {
+		from := window.Read
+		if isNew[la.rows[i].ID] {
+			from = window.Arrived
+		}
+		l.admit(now, r, &la.rows[i], a.events[la.rows[i].EventID], from)
+	}
 	switch {
 	case la.err != nil:
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
-		r.diskDue = now.Add(readAgain)
+		r.win.ReadEnded(now.Add(readAgain))
 		l.hearAgain(la.heard)
 	case la.disk && len(la.rows) >= la.limit: // some may be of what was heard: one read too many
-		r.diskDue = a.asOf
+		r.win.ReadEnded(a.asOf)
 	case la.disk:
-		r.diskDue = la.next
+		r.win.ReadEnded(la.next)
 	default:
-		r.note(la.next)
+		r.win.ReadPartly(la.next)
 	}
-	r.note(noted)
-	for i := range la.rows {
-		l.admit(now, r, la.rows[i], a.events[la.rows[i].EventID], !isNew[la.rows[i].ID])
-	}
-	r.gone = nil
 	l.touch(r)
 }
 
@@ -196,12 +195,4 @@ func (l *loop) hearAgain(news []store.New) {
 	if len(news) > 0 {
 		time.AfterFunc(readAgain, func() { l.post(func() { l.heard(news) }) })
 	}
-}
-
-// readEnded returns the earliest due time heard of while the read was running:
-// it may have come too late to be seen.
-func (r *resident) readEnded() (noted time.Time) {
-	noted, r.noted = r.noted, time.Time{}
-	r.reading = false
-	return noted
 }

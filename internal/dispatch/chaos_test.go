@@ -158,8 +158,8 @@ func (c *chaos) check() {
 	if n := c.d.InFlight(); n != 0 {
 		c.t.Errorf("%d slots in use at rest", n)
 	}
-	if n := c.d.MiscountedReads(); n != 0 {
-		c.t.Errorf("%d lanes have miscounted what they read", n)
+	if n := c.d.Miscounted(); n != 0 {
+		c.t.Errorf("%d lanes have miscounted what waits", n)
 	}
 	seen := make(map[string]int)
 	arrivals := make(map[hook.ID]int)

@@ -120,7 +120,7 @@ func (t *destination) withSigner(now time.Time) *destination {
 }
 
 // refreshSigner drops secrets whose overlap has ended.
-func (l *loop) refreshSigner(now time.Time, r *resident) {
+func (l *loop) refreshSigner(now time.Time, r *runner) {
 	if !r.dest.until.IsZero() && !r.dest.until.After(now) {
 		r.dest = r.dest.withSigner(now)
 	}

@@ -72,14 +72,14 @@ const callRunning = math.MaxInt64
 
 // disable holds the lane at once and has its endpoint turned off. A crash in
 // between costs little: the next result like this one does it again.
-func (l *loop) disable(now time.Time, r *resident, reason DisableReason) {
+func (l *loop) disable(now time.Time, r *runner, reason DisableReason) {
 	r.lane.Pause(now)
-	l.spill(r)
+	l.evictToDisk(r)
 	r.disabledFrom = callRunning
 	l.askKeeper(r, Disabling{Tenant: r.tenant, Endpoint: r.endpoint, Rev: r.dest.rev, Reason: reason})
 }
 
-func (l *loop) askKeeper(r *resident, ask Disabling) {
+func (l *loop) askKeeper(r *runner, ask Disabling) {
 	l.d.work.Go(func() {
 		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
 		defer cancel()
@@ -89,7 +89,7 @@ func (l *loop) askKeeper(r *resident, ask Disabling) {
 }
 
 // keeperAnswered reads the endpoint as it is now; from then on its row decides.
-func (l *loop) keeperAnswered(r *resident, ask Disabling, rev int64, err error) {
+func (l *loop) keeperAnswered(r *runner, ask Disabling, rev int64, err error) {
 	if r.dropped {
 		return // the next owner of the lane finds out by itself
 	}
@@ -115,7 +115,7 @@ func (l *loop) keeperAnswered(r *resident, ask Disabling, rev int64, err error) 
 
 // isHeld reports whether the endpoint as it was read holds its lane. While it
 // is being turned off, an older row does not set the lane free.
-func (r *resident) isHeld(t *destination) bool {
+func (r *runner) isHeld(t *destination) bool {
 	if t.rev < r.disabledFrom {
 		return true
 	}
@@ -124,7 +124,7 @@ func (r *resident) isHeld(t *destination) bool {
 }
 
 // warnOfFailing passes on that an endpoint is on its way to be turned off.
-func (l *loop) warnOfFailing(r *resident, c lane.Change) {
+func (l *loop) warnOfFailing(r *runner, c lane.Change) {
 	if c.FailingWarn > 0 && l.d.cfg.Keeper != nil {
 		l.d.cfg.Keeper.Failing(Failing{
 			Tenant: r.tenant, Endpoint: r.endpoint, Since: r.lane.FailingSince(), Percent: c.FailingWarn,

@@ -12,13 +12,13 @@ import (
 // discards reports whether the lane dead-letters what is due instead of holding
 // it: it is open, and its policy wants that. A lane that is paused or disabled
 // holds.
-func (r *resident) discards() bool {
+func (r *runner) discards() bool {
 	return r.dest != nil && r.dest.policy.Breaker.OnOpen == policy.OpenDeadLetter &&
 		r.lane.State() != lane.Closed && !r.lane.Paused()
 }
 
 // holds reports whether what is due waits, on disk for the most part.
-func (r *resident) holds(now time.Time) bool {
+func (r *runner) holds(now time.Time) bool {
 	return !r.lane.BlockedSince(now).IsZero() && !r.discards()
 }
 
@@ -26,7 +26,7 @@ func (r *resident) holds(now time.Time) bool {
 // for and, while a probe is due, the delivery that will be it. What is on disk
 // comes here window by window: an ended delivery leaves the window when its end
 // is stored, so a slow store slows this down and nothing else.
-func (l *loop) discard(now time.Time, r *resident) {
+func (l *loop) discard(now time.Time, r *runner) {
 	if !r.discards() || r.lane.Queued() == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (l *loop) discard(now time.Time, r *resident) {
 			r.lane.Arrive(ref)
 			continue
 		}
-		l.end(now, r, r.items[ref.ID].delivery, hook.DeadBreakerOpen)
+		l.end(now, r, r.win.Discard(ref.ID).Delivery, hook.DeadBreakerOpen)
 	}
 }
 

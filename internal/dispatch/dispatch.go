@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/dispatch/lease"
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -77,10 +78,11 @@ type Dispatcher struct {
 	cfg    Config
 	loops  []*loop
 	slots  slots
-	owner  *ownership
+	owner  *lease.Owner
+	lanes  shardLanes
 	loader *loader
 	hosts  hosts
-	teller *teller
+	hinter *hinter
 
 	payloadBytes atomic.Int64
 	unsaved      atomic.Int64 // checkpoints that are not stored yet
@@ -114,12 +116,15 @@ func New(cfg Config) (*Dispatcher, error) {
 	cfg.Loops = cmp.Or(cfg.Loops, min(runtime.GOMAXPROCS(0), 8))
 	cfg.Seed = cmp.Or(cfg.Seed, rand.New(rand.NewPCG(uint64(cfg.IDs.Next(time.Now())), uint64(time.Now().UnixNano()))).Uint64())
 	d := &Dispatcher{cfg: cfg, storeLost: make(chan struct{})}
+	d.lanes.d = d
 	d.crew.fly = d.fly
 	d.slots.max, d.slots.tenants = cfg.MaxInFlight, make(map[hook.ID]int)
 	d.loader = newLoader(cfg)
 	d.hosts.all = make(map[string]*host)
-	d.teller = newTeller(cfg)
-	d.owner = newOwnership(d)
+	d.hinter = newHinter(cfg)
+	d.owner = lease.New(lease.Config{
+		Store: cfg.Store, Lanes: &d.lanes, Node: cfg.Node, Log: cfg.Log, TTL: cfg.LeaseTTL, Renew: cfg.LeaseRenew,
+	})
 	for i := range cfg.Loops {
 		d.loops = append(d.loops, newLoop(d, uint64(i)))
 	}
@@ -142,7 +147,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	for _, l := range d.loops {
 		wg.Go(func() { l.run(background) })
 	}
-	wg.Go(func() { d.teller.run(background) })
+	wg.Go(func() { d.hinter.run(background) })
 	wg.Go(func() { d.crew.thin(background) })
 	if d.cfg.Hints != nil {
 		wg.Go(func() { d.listen(background) })
@@ -154,26 +159,28 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	keeping, letGo := context.WithCancel(background)
 	defer letGo()
 	kept := make(chan error, 1)
-	go func() { kept <- d.owner.run(keeping) }()
+	d.lanes.polled, d.lanes.swept = time.Now(), time.Now() // what is older is found at the take-over
+	go func() { kept <- d.owner.Run(keeping) }()
 
 	var err error
 	select {
 	case err = <-kept:
 	case <-ctx.Done():
 	}
-	d.owner.leave()
+	d.owner.Leave()
 	d.drain()
 	letGo()
 	if err == nil {
 		err = <-kept // nothing is taken any more
 	}
 	if err == nil {
-		d.owner.giveUp(background)
+		d.owner.GiveUp(background)
 	}
 	stop()
 	wg.Wait()
 	d.crew.close() // no loop is left that sends
 	d.cancelAttempts()
+	d.owner.Close()
 	d.work.Wait()
 	return err
 }
@@ -190,8 +197,8 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 		for i := range a.Deliveries {
 			dlv := &a.Deliveries[i]
 			shard := hook.ShardOf(dlv.EndpointID)
-			if !d.owner.owns(shard) {
-				d.teller.tellNew(dlv)
+			if !d.owner.Owns(shard) {
+				d.hinter.tellNew(dlv)
 				continue
 			}
 			p := &parts[shard%len(parts)]
@@ -216,7 +223,7 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 // deliveries was cancelled or asked for by hand.
 func (d *Dispatcher) EndpointChanged(endpoint hook.ID) {
 	d.endpointChanged(endpoint)
-	d.teller.tell(store.HintEndpoint, endpoint)
+	d.hinter.tell(store.HintEndpoint, endpoint)
 }
 
 func (d *Dispatcher) endpointChanged(endpoint hook.ID) {
@@ -228,7 +235,7 @@ func (d *Dispatcher) endpointChanged(endpoint hook.ID) {
 // again, because the tenant's policy has changed.
 func (d *Dispatcher) TenantChanged(tenant hook.ID) {
 	d.tenantChanged(tenant)
-	d.teller.tell(store.HintTenant, tenant)
+	d.hinter.tell(store.HintTenant, tenant)
 }
 
 func (d *Dispatcher) tenantChanged(tenant hook.ID) {
@@ -240,11 +247,11 @@ func (d *Dispatcher) tenantChanged(tenant hook.ID) {
 // DeliveryDue makes the owner of the endpoint's lane look for due deliveries.
 func (d *Dispatcher) DeliveryDue(endpoint hook.ID) {
 	d.deliveryDue(endpoint)
-	d.teller.tell(store.HintDue, endpoint)
+	d.hinter.tell(store.HintDue, endpoint)
 }
 
 // Owns reports whether this node owns the shard.
-func (d *Dispatcher) Owns(shard int) bool { return d.owner.owns(shard) }
+func (d *Dispatcher) Owns(shard int) bool { return d.owner.Owns(shard) }
 
 // deliveryDue makes the lane of an endpoint of this node look for due
 // deliveries.
@@ -257,7 +264,7 @@ func (d *Dispatcher) deliveryDue(endpoint hook.ID) {
 func (d *Dispatcher) heard(news []store.New) {
 	parts := make([][]store.New, len(d.loops))
 	for _, n := range news {
-		if shard := hook.ShardOf(n.Endpoint); d.owner.owns(shard) {
+		if shard := hook.ShardOf(n.Endpoint); d.owner.Owns(shard) {
 			i := shard % len(parts)
 			parts[i] = append(parts[i], n)
 		}
@@ -273,7 +280,7 @@ func (d *Dispatcher) heard(news []store.New) {
 func (d *Dispatcher) InFlight() int { return d.slots.used() }
 
 // Ready returns why the dispatcher cannot work; nothing when it can.
-func (d *Dispatcher) Ready() []string { return d.owner.ready() }
+func (d *Dispatcher) Ready() []string { return d.owner.Ready() }
 
 func (d *Dispatcher) loopOf(endpoint hook.ID) *loop {
 	return d.loops[hook.ShardOf(endpoint)%len(d.loops)]
@@ -285,7 +292,7 @@ func (d *Dispatcher) listen(ctx context.Context) {
 		switch h.Kind {
 		case store.HintDue:
 			for _, id := range h.IDs {
-				if d.owner.owns(hook.ShardOf(id)) {
+				if d.owner.Owns(hook.ShardOf(id)) {
 					d.deliveryDue(id)
 				}
 			}
@@ -298,7 +305,7 @@ func (d *Dispatcher) listen(ctx context.Context) {
 				d.tenantChanged(id)
 			}
 		case store.HintShards:
-			d.owner.nudge()
+			d.owner.Nudge()
 		case store.HintNew:
 			d.heard(h.New)
 		}

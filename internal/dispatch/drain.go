@@ -66,7 +66,7 @@ func (d *Dispatcher) await(most time.Duration, done func() bool) bool {
 // settled: no attempt starts from now on, and stopping waits for none.
 func (d *Dispatcher) StoreLost() {
 	d.loseStore.Do(func() {
-		d.owner.silenced.Store(true)
+		d.owner.Silence()
 		close(d.storeLost)
 	})
 }

@@ -7,21 +7,15 @@ func (d *Dispatcher) Resting() int {
 	return len(d.crew.resting)
 }
 
-// MiscountedReads returns how many lanes are wrong about how many of their
-// waiting deliveries were read.
-func (d *Dispatcher) MiscountedReads() int {
+// Miscounted returns how many lanes have a window that is wrong about how many
+// deliveries wait in their queue.
+func (d *Dispatcher) Miscounted() int {
 	wrong := make(chan int, len(d.loops))
 	for _, l := range d.loops {
 		l.post(func() {
 			n := 0
-			for _, r := range l.residents {
-				queued := 0
-				for _, it := range r.items {
-					if it.waiting && it.read {
-						queued++
-					}
-				}
-				if queued != r.readQueued {
+			for _, r := range l.runners {
+				if r.win.Waiting() != r.lane.Queued() {
 					n++
 				}
 			}

@@ -27,7 +27,7 @@ type host struct {
 
 	mu    sync.Mutex
 	state lane.Host
-	seats map[*lane.Seat]*resident
+	seats map[*lane.Seat]*runner
 }
 
 // hostsKept bounds the addresses that are remembered without a lane in memory,
@@ -56,12 +56,12 @@ func addressOf(text string) string {
 }
 
 // sit gives a lane its place at the host of its endpoint.
-func (hs *hosts) sit(r *resident, address string) *seat {
+func (hs *hosts) sit(r *runner, address string) *seat {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.all[address]
 	if h == nil {
-		h = &host{address: address, seats: make(map[*lane.Seat]*resident)}
+		h = &host{address: address, seats: make(map[*lane.Seat]*runner)}
 		hs.all[address] = h
 	}
 	s := &seat{host: h}
@@ -89,7 +89,7 @@ func (hs *hosts) leave(now time.Time, s *seat) {
 }
 
 // takeSeat puts a lane at the host of its endpoint, which may be a new one.
-func (l *loop) takeSeat(now time.Time, r *resident) {
+func (l *loop) takeSeat(now time.Time, r *runner) {
 	address := addressOf(r.dest.url)
 	if r.seat != nil && r.seat.host.address == address {
 		return
@@ -98,7 +98,7 @@ func (l *loop) takeSeat(now time.Time, r *resident) {
 	r.seat = l.d.hosts.sit(r, address)
 }
 
-func (l *loop) leaveSeat(now time.Time, r *resident) {
+func (l *loop) leaveSeat(now time.Time, r *runner) {
 	if r.seat != nil {
 		l.d.hosts.leave(now, r.seat)
 		r.seat = nil
@@ -107,7 +107,7 @@ func (l *loop) leaveSeat(now time.Time, r *resident) {
 
 // hostAllows reports whether the lane's host lets it start a request, or a probe,
 // now; else when to ask again.
-func (r *resident) hostAllows(now time.Time) (bool, time.Time) {
+func (r *runner) hostAllows(now time.Time) (bool, time.Time) {
 	if r.seat == nil || !r.seat.host.knows.Load() || !r.lane.Wants(now) {
 		return true, now
 	}
@@ -128,7 +128,7 @@ func (r *resident) hostAllows(now time.Time) (bool, time.Time) {
 }
 
 // hostTurnPassed lets another lane of the host probe: this one may and cannot.
-func (r *resident) hostTurnPassed(now time.Time) {
+func (r *runner) hostTurnPassed(now time.Time) {
 	if r.seat == nil || !r.seat.host.knows.Load() || r.lane.State() == lane.Closed {
 		return
 	}
@@ -139,7 +139,7 @@ func (r *resident) hostTurnPassed(now time.Time) {
 }
 
 // hostStarted tells the host of a request and returns the load on it.
-func (r *resident) hostStarted(now time.Time) float64 {
+func (r *runner) hostStarted(now time.Time) float64 {
 	if r.seat == nil || !r.seat.host.knows.Load() {
 		return 0
 	}
@@ -150,7 +150,7 @@ func (r *resident) hostStarted(now time.Time) float64 {
 }
 
 // hostHeard tells the host what became of a request.
-func (l *loop) hostHeard(now time.Time, r *resident, f *flight, class hook.Class, c lane.Change) {
+func (l *loop) hostHeard(now time.Time, r *runner, f *flight, class hook.Class, c lane.Change) {
 	if r.seat == nil || !c.Opened && !r.seat.host.knows.Load() {
 		return
 	}
@@ -160,9 +160,9 @@ func (l *loop) hostHeard(now time.Time, r *resident, f *flight, class hook.Class
 	h.state.Result(now, f.started, f.hostLoad, class)
 	switch {
 	case c.Opened:
-		h.each(h.state.Opened(now, s, r.lane), func(r *resident) { r.lane.Pardon() })
+		h.each(h.state.Opened(now, s, r.lane), func(r *runner) { r.lane.Pardon() })
 	case c.Closed:
-		h.each(h.state.Closed(now, s), func(r *resident) { r.lane.ProbeNow(time.Now()) })
+		h.each(h.state.Closed(now, s), func(r *runner) { r.lane.ProbeNow(time.Now()) })
 	case f.tag.Probe:
 		h.state.ProbeFailed(r.lane.Wake(now))
 	}
@@ -170,7 +170,7 @@ func (l *loop) hostHeard(now time.Time, r *resident, f *flight, class hook.Class
 }
 
 // each does something with lanes of a host, each in its own loop.
-func (h *host) each(seats []*lane.Seat, do func(*resident)) {
+func (h *host) each(seats []*lane.Seat, do func(*runner)) {
 	for _, s := range seats {
 		r := h.seats[s]
 		if r == nil {
@@ -187,7 +187,7 @@ func (h *host) each(seats []*lane.Seat, do func(*resident)) {
 }
 
 // forgetHost lets a host start anew, because a person has reset a lane of it.
-func (r *resident) forgetHost(now time.Time) {
+func (r *runner) forgetHost(now time.Time) {
 	if r.seat == nil {
 		return
 	}

@@ -98,7 +98,7 @@ const loadBatch = 256
 
 // load asks for the endpoint of a lane to be read, together with others that
 // ask in the same turn.
-func (l *loop) load(r *resident) {
+func (l *loop) load(r *runner) {
 	if r.loading {
 		r.again = true
 		return
@@ -111,7 +111,7 @@ func (l *loop) load(r *resident) {
 func (l *loop) startLoads() {
 	for len(l.toLoad) > 0 {
 		n := min(len(l.toLoad), loadBatch)
-		batch := append([]*resident(nil), l.toLoad[:n]...)
+		batch := append([]*runner(nil), l.toLoad[:n]...)
 		l.toLoad = l.toLoad[n:]
 		l.loads.add(func() {
 			ids := make([]hook.ID, len(batch))
@@ -128,7 +128,7 @@ func (l *loop) startLoads() {
 	l.loads.start(&l.d.work)
 }
 
-func (l *loop) loadEnded(batch []*resident, found map[hook.ID]loaded, err error) {
+func (l *loop) loadEnded(batch []*runner, found map[hook.ID]loaded, err error) {
 	l.loads.done()
 	if err != nil {
 		l.d.cfg.Log.Warn("endpoints could not be read; trying again", "endpoints", len(batch), "error", err)
@@ -155,7 +155,7 @@ func (l *loop) loadEnded(batch []*resident, found map[hook.ID]loaded, err error)
 	}
 }
 
-func (l *loop) loadAgain(batch []*resident) {
+func (l *loop) loadAgain(batch []*runner) {
 	for _, r := range batch {
 		r.loading = false
 		if !r.dropped {
@@ -166,7 +166,7 @@ func (l *loop) loadAgain(batch []*resident) {
 
 // install gives a lane its endpoint: the first time with the checkpoint of its
 // last owner, later only with what has changed.
-func (l *loop) install(now time.Time, r *resident, got loaded) {
+func (l *loop) install(now time.Time, r *runner, got loaded) {
 	old := r.dest
 	r.dest, r.tenant = got.dest, got.dest.tenant
 	r.expireAt = time.Time{} // the policy may allow another time now
@@ -181,7 +181,7 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 	switch held := r.isHeld(got.dest); {
 	case held && !r.lane.Paused():
 		r.lane.Pause(now)
-		l.spill(r)
+		l.evictToDisk(r)
 	case !held && r.lane.Paused():
 		l.resume(now, r)
 	case got.dest.url != old.url && r.lane.State() == lane.Closed:
@@ -203,7 +203,7 @@ func (l *loop) install(now time.Time, r *resident, got loaded) {
 
 // resume ends a pause or a disabling. A lane that discards would end at once
 // all that was held for it; so it starts closed and finds out.
-func (l *loop) resume(now time.Time, r *resident) {
+func (l *loop) resume(now time.Time, r *runner) {
 	r.lane.Resume(now)
 	if r.discards() {
 		r.lane.Reset(now)
@@ -211,13 +211,13 @@ func (l *loop) resume(now time.Time, r *resident) {
 	}
 }
 
-func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
+func (l *loop) firstInstall(now time.Time, r *runner, got loaded) {
 	waiting := r.lane.Drop()
 	if got.lane != nil {
 		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), r.inherited)
 		r.lane.ForgetFailures(got.dest.updatedAt)
 		r.saved = *got.lane
-		l.actOnWishes(now, r, got)
+		l.applyRequests(now, r, got)
 	} else {
 		r.lane = lane.New(got.dest.policy.Lane(), now)
 	}
@@ -232,17 +232,17 @@ func (l *loop) firstInstall(now time.Time, r *resident, got loaded) {
 		}
 	}
 	if !r.lane.BlockedSince(now).IsZero() {
-		l.spill(r)
+		l.evictToDisk(r)
 	}
 	if r.lane.State() != lane.Closed {
 		l.d.cfg.Watch.LaneFound(r.tenant, r.endpoint)
 	}
 }
 
-// actOnWishes acts on what was asked of the lane while nobody owned it. A reset
+// applyRequests acts on what was asked of the lane while nobody owned it. A reset
 // that was acted on has closed the lane and left nothing that was learnt, a probe
 // has moved its last failure.
-func (l *loop) actOnWishes(now time.Time, r *resident, got loaded) {
+func (l *loop) applyRequests(now time.Time, r *runner, got loaded) {
 	reset, probe := got.dest.resetWantedAt, got.dest.probeWantedAt
 	if (got.lane.Open || got.lane.HasLearnt()) && reset.After(got.lane.LatestNews()) {
 		r.lane.Reset(now)
@@ -259,25 +259,21 @@ func (l *loop) reload(endpoint hook.ID) {
 	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
 		return
 	}
-	r, had := l.residents[endpoint]
+	r, had := l.runners[endpoint]
 	if !had {
-		r = l.resident(endpoint, 0)
+		r = l.runner(endpoint, 0)
 	} else {
 		l.load(r)
 	}
 	for _, ref := range r.lane.Drop() {
-		l.putAside(r, ref.ID)
+		l.dropPayload(r.win.Evict(ref.ID))
 	}
-	for _, it := range r.items {
-		it.doubtful = true
-	}
-	r.noteDue(time.Now())
-	r.lookNewest = true
+	r.win.RowsChanged(time.Now())
 	l.touch(r)
 }
 
 func (l *loop) reloadTenant(tenant hook.ID) {
-	for _, r := range l.residents {
+	for _, r := range l.runners {
 		if r.tenant == tenant || r.dest == nil { // whose it is may not be known yet
 			l.load(r)
 		}
@@ -287,7 +283,7 @@ func (l *loop) reloadTenant(tenant hook.ID) {
 // refresh reads the endpoints of all lanes again: the safety net under the
 // hints of other nodes.
 func (l *loop) refresh() {
-	for _, r := range l.residents {
+	for _, r := range l.runners {
 		l.load(r)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // loop runs the lanes of the shards whose number it is congruent to. All state
@@ -25,21 +26,21 @@ type loop struct {
 	shards    map[int]int64  // owned shards and their epochs
 	unsettled map[int]int    // attempts per owned shard that are not settled
 	leaving   map[int]func() // shards being handed over; called when drained
-	residents map[hook.ID]*resident
+	runners   map[hook.ID]*runner
 	unsaved   map[hook.ID]*store.LaneSave // newest checkpoints that are not stored yet
 	wakes     wakeHeap
-	landed    []*flight               // to be used again
-	dirty     []*resident             // to be pumped before the next sleep
-	starved   map[hook.ID][]*resident // could send if there were a slot, by tenant
-	ended     []hook.ID               // tenants whose slots are given back in this turn
-	isStarved bool                    // counted in slots.starved
+	landed    []*flight             // to be used again
+	dirty     []*runner             // to be pumped before the next sleep
+	starved   map[hook.ID][]*runner // could send if there were a slot, by tenant
+	ended     []hook.ID             // tenants whose slots are given back in this turn
+	isStarved bool                  // counted in slots.starved
 	draining  bool
 	reads     workQueue
 	loads     workQueue
-	toLoad    []*resident // lanes whose endpoints are to be read
-	toRead    []*resident // lanes that want to read ahead
-	readAt    time.Time   // the latest round of such reads
-	readSoon  bool        // the next one is arranged for
+	toLoad    []*runner // lanes whose endpoints are to be read
+	toRead    []*runner // lanes that want to read ahead
+	readAt    time.Time // the latest round of such reads
+	readSoon  bool      // the next one is arranged for
 }
 
 // mail is what has arrived for a loop since it last looked.
@@ -65,9 +66,9 @@ func newLoop(d *Dispatcher, n uint64) *loop {
 		shards:    make(map[int]int64),
 		unsettled: make(map[int]int),
 		leaving:   make(map[int]func()),
-		residents: make(map[hook.ID]*resident),
+		runners:   make(map[hook.ID]*runner),
 		unsaved:   make(map[hook.ID]*store.LaneSave),
-		starved:   make(map[hook.ID][]*resident),
+		starved:   make(map[hook.ID][]*runner),
 		reads:     workQueue{limit: 4},
 		loads:     workQueue{limit: 2},
 	}
@@ -176,7 +177,7 @@ func (l *loop) turn(now time.Time, m *mail) {
 }
 
 // touch marks a lane to be pumped at the end of this turn.
-func (l *loop) touch(r *resident) {
+func (l *loop) touch(r *runner) {
 	if !r.dirty {
 		r.dirty = true
 		l.dirty = append(l.dirty, r)
@@ -218,7 +219,7 @@ func (l *loop) pumpDirty(now time.Time) {
 // that wait, those of a tenant that has its share cost nothing.
 func (l *loop) feedStarved() {
 	for tenant, waiting := range l.starved {
-		rest := l.d.slots.feed(tenant, waiting, func(r *resident) {
+		rest := l.d.slots.feed(tenant, waiting, func(r *runner) {
 			r.starved = false
 			l.touch(r)
 		})
@@ -243,8 +244,8 @@ func (l *loop) arrive(now time.Time, a arrival) {
 	if _, owned := l.shards[shard]; !owned {
 		return // another node's by now; it finds the row by itself
 	}
-	r := l.resident(a.delivery.EndpointID, a.delivery.TenantID)
-	l.admit(now, r, *a.delivery, a.event, false)
+	r := l.runner(a.delivery.EndpointID, a.delivery.TenantID)
+	l.admit(now, r, a.delivery, a.event, window.Arrived)
 	l.touch(r)
 }
 
@@ -253,8 +254,8 @@ func (l *loop) lookForWork(endpoint hook.ID) {
 	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
 		return
 	}
-	r := l.resident(endpoint, 0)
-	r.noteDue(time.Now())
+	r := l.runner(endpoint, 0)
+	r.win.Announced(time.Now())
 	l.touch(r)
 }
 
@@ -266,18 +267,18 @@ func (l *loop) heard(news []store.New) {
 		if _, owned := l.shards[hook.ShardOf(n.Endpoint)]; !owned {
 			continue
 		}
-		r := l.resident(n.Endpoint, 0)
+		r := l.runner(n.Endpoint, 0)
 		if len(r.heard) < l.d.cfg.Window {
 			r.heard = append(r.heard, n)
 		} else {
-			r.noteDue(now)
+			r.win.Announced(now)
 		}
 		l.touch(r)
 	}
 }
 
 // wakeHeap orders lanes by the time they want to be looked at.
-type wakeHeap []*resident
+type wakeHeap []*runner
 
 func (h wakeHeap) Len() int           { return len(h) }
 func (h wakeHeap) Less(i, j int) bool { return h[i].wakeAt.Before(h[j].wakeAt) }
@@ -288,7 +289,7 @@ func (h wakeHeap) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (h *wakeHeap) Push(x any) {
-	r := x.(*resident)
+	r := x.(*runner)
 	r.wakeIndex = len(*h)
 	*h = append(*h, r)
 }
@@ -304,7 +305,7 @@ func (h *wakeHeap) Pop() any {
 }
 
 // setWake sets when the lane is looked at again; zero means never by itself.
-func (l *loop) setWake(r *resident, at time.Time) {
+func (l *loop) setWake(r *runner, at time.Time) {
 	switch {
 	case at.IsZero() && r.wakeIndex < 0:
 	case at.IsZero():

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // A search for a probe pages down from the newest due delivery. It ends early
@@ -15,20 +16,21 @@ const (
 	probePage    = 256
 	probePageMax = 4096
 	probePages   = 32
+	freshFound   = 64 // that never failed; the next probes then need no search
 )
 
 // seek looks on disk at the newest due deliveries: when a probe is due and the
 // window holds nothing that never failed, or when a person may have asked for
 // one. It reports whether the lane has to wait for that.
-func (l *loop) seek(now time.Time, r *resident) bool {
-	if r.diskDue.IsZero() || r.diskDue.After(now) {
+func (l *loop) seek(now time.Time, r *runner) bool {
+	if !r.win.HasDue(now) {
 		return false
 	}
 	probe := l.wantsProbe(now, r)
-	if !probe && !r.lookNewest {
+	if !probe && !r.win.LooksNewest() {
 		return false
 	}
-	if !r.reading {
+	if !r.win.Reading() {
 		l.startSearch(now, r)
 	}
 	return probe || !r.lane.BlockedSince(now).IsZero()
@@ -36,19 +38,15 @@ func (l *loop) seek(now time.Time, r *resident) bool {
 
 // wantsProbe reports whether a probe is due and the window has nothing good
 // enough for it, or nothing at all.
-func (l *loop) wantsProbe(now time.Time, r *resident) bool {
+func (l *loop) wantsProbe(now time.Time, r *runner) bool {
 	if !r.lane.ProbeDue(now) || r.lane.HasFresh() {
 		return false
 	}
-	return !r.soughtFresh || r.lane.Queued() == 0
+	return !r.soughtFresh || r.win.Waiting() == 0
 }
 
-func (l *loop) startSearch(now time.Time, r *resident) {
-	r.reading, r.lookNewest = true, false
-	s := &probeSearch{known: make(map[hook.ID]bool, len(r.items))}
-	for id := range r.items {
-		s.known[id] = true
-	}
+func (l *loop) startSearch(now time.Time, r *runner) {
+	s := &probeSearch{known: r.win.SearchBegun()}
 	l.reads.add(func() {
 		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
 		defer cancel()
@@ -59,42 +57,49 @@ func (l *loop) startSearch(now time.Time, r *resident) {
 
 // searchEnded takes what people asked for and, for the next probes of an open
 // lane, what never failed, else the newest.
-func (l *loop) searchEnded(r *resident, s *probeSearch, err error) {
+func (l *loop) searchEnded(r *runner, s *probeSearch, err error) {
 	l.reads.done()
-	noted := r.readEnded()
 	if r.dropped {
 		return
 	}
 	now := time.Now()
-	for _, d := range s.wished {
-		l.admit(now, r, d, nil, true)
+	for i := range s.manual {
+		l.admit(now, r, &s.manual[i], nil, window.Read)
 	}
 	switch {
 	case err != nil:
 		l.d.cfg.Log.Warn("search for a probe failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", err)
-		r.diskDue = now.Add(readAgain)
+		r.win.ReadEnded(now.Add(readAgain))
 	case s.nothing():
-		r.diskDue = s.next // what is due is in memory
-	case !r.lane.ProbeDue(now):
-	case len(s.fresh) > 0:
-		for _, d := range s.fresh {
-			l.admit(now, r, d, nil, true)
+		r.win.ReadEnded(s.next) // what is due is in memory
+	default:
+		if r.lane.ProbeDue(now) {
+			l.admitProbes(now, r, s)
 		}
-	case s.failed != nil && !r.knows(s.failed.ID):
-		l.take(now, r, *s.failed, nil, true)
+		r.win.ReadPartly(time.Time{})
 	}
 	r.soughtFresh = err == nil && r.lane.ProbeDue(now) // until a probe has gone out
-	r.note(noted)
-	r.gone = nil
 	l.touch(r)
+}
+
+func (l *loop) admitProbes(now time.Time, r *runner, s *probeSearch) {
+	for i := range s.fresh {
+		l.admit(now, r, &s.fresh[i], nil, window.Read)
+	}
+	if len(s.fresh) > 0 || s.failed == nil {
+		return
+	}
+	if it := r.win.AdmitProbe(s.failed); it != nil {
+		r.enqueue(now, it)
+	}
 }
 
 // probeSearch looks for the newest deliveries on disk that never failed: enough
 // of them that the next probes need no search of their own.
 type probeSearch struct {
-	known map[hook.ID]bool // in memory already
+	known map[hook.ID]struct{} // in memory already
 
-	wished []hook.Delivery // what people asked for: the newest of all
+	manual []hook.Delivery // what people asked for: the newest of all
 	fresh  []hook.Delivery
 	failed *hook.Delivery // the newest of those that failed
 	all    bool           // every due delivery was seen
@@ -103,7 +108,7 @@ type probeSearch struct {
 
 // nothing reports whether all that is due was known before.
 func (s *probeSearch) nothing() bool {
-	return s.all && s.failed == nil && len(s.fresh)+len(s.wished) == 0
+	return s.all && s.failed == nil && len(s.fresh)+len(s.manual) == 0
 }
 
 func (s *probeSearch) run(ctx context.Context, db Store, endpoint hook.ID, now time.Time) error {
@@ -138,13 +143,15 @@ func (s *probeSearch) run(ctx context.Context, db Store, endpoint hook.ID, now t
 
 func (s *probeSearch) look(page []hook.Delivery, first bool) {
 	for i := range page {
-		switch d := &page[i]; {
-		case s.known[d.ID]:
+		d := &page[i]
+		_, known := s.known[d.ID]
+		switch {
+		case known:
 		case d.Restore != nil:
 			if first {
-				s.wished = append(s.wished, *d)
+				s.manual = append(s.manual, *d)
 			}
-		case d.Progress.Fails == 0 && len(s.fresh) < freshKept:
+		case d.Progress.Fails == 0 && len(s.fresh) < freshFound:
 			s.fresh = append(s.fresh, *d)
 		case s.failed == nil:
 			s.failed = d

@@ -17,8 +17,8 @@ const readAgain = time.Second
 
 // pump lets the lane send what it may, reads ahead when its window runs low,
 // ends what was held too long, and sets its next wake-up.
-func (l *loop) pump(now time.Time, r *resident) {
-	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.mayStart(r.shard, r.epoch) {
+func (l *loop) pump(now time.Time, r *runner) {
+	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.MayStart(r.shard, r.epoch) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
@@ -36,7 +36,7 @@ func (l *loop) pump(now time.Time, r *resident) {
 	l.setWake(r, l.nextLook(now, r))
 }
 
-func (l *loop) sendWhatMay(now time.Time, r *resident) {
+func (l *loop) sendWhatMay(now time.Time, r *runner) {
 	r.hostAt = time.Time{}
 	for r.lane.Queued() > 0 {
 		if ok, at := r.hostAllows(now); !ok {
@@ -56,7 +56,7 @@ func (l *loop) sendWhatMay(now time.Time, r *resident) {
 	}
 }
 
-func (l *loop) starve(r *resident) {
+func (l *loop) starve(r *runner) {
 	if !r.starved {
 		r.starved = true
 		l.starved[r.tenant] = append(l.starved[r.tenant], r)
@@ -64,59 +64,37 @@ func (l *loop) starve(r *resident) {
 }
 
 // launch starts one attempt.
-func (l *loop) launch(now time.Time, r *resident, dec lane.Decision) {
-	it := r.items[dec.Ref.ID]
-	r.dequeue(it)
-	it.flying = true
+func (l *loop) launch(now time.Time, r *runner, dec lane.Decision) {
+	it := r.win.Taken(dec.Ref.ID)
 	l.unsettled[r.shard]++
 	f := l.newFlight()
 	*f = flight{
-		loop: l, r: r, it: it, dest: r.dest, event: it.event, delivery: it.delivery,
+		loop: l, r: r, it: it, dest: r.dest, event: it.Event, delivery: it.Delivery,
 		kind: dec.Kind, tag: dec.Tag, started: now, hostLoad: r.hostStarted(now),
 		laneState: r.lane.State(), laneLimit: r.lane.Limit(), laneInFlight: r.lane.InFlight(),
 	}
 	l.d.crew.send(f, &l.d.work)
 }
 
-// readPatience is how long what is on disk waits at most for the window to run
-// low before it is read all the same.
-const readPatience = 100 * time.Millisecond
-
-// readMore reads ahead when more is due on disk and the window runs low, or has
-// held nothing that was read for a while: more may arrive all the time than the
-// lane sends. A lane that holds reads no rows: its backlog costs nothing while it
-// waits.
-func (l *loop) readMore(now time.Time, r *resident) {
-	rows := l.mayReadRows(now, r) && (r.lane.Queued() <= l.lowWindow() || now.Sub(r.readAt) >= readPatience)
-	if r.reading || !rows && (len(r.heard) == 0 || l.roomForNew(r) <= 0) {
+// readMore reads ahead when more is due on disk and the window wants it, or when
+// the lane has heard of deliveries and there is room for them.
+func (l *loop) readMore(now time.Time, r *runner) {
+	if r.win.Reading() {
 		return
 	}
-	r.reading, r.readAt = true, now
+	rows := r.win.HasDue(now) && r.win.WantsRows(now, r.gate(now)) && r.win.RunsLow(now)
+	if !rows && (len(r.heard) == 0 || r.win.RoomForNew() <= 0) {
+		return
+	}
+	r.win.ReadAsked(now)
 	l.toRead = append(l.toRead, r)
 }
 
-// mayReadRows reports whether there are rows to read and room for them. What a
-// lane has discarded is in the window until its end is stored.
-func (l *loop) mayReadRows(now time.Time, r *resident) bool {
-	return r.wantsRows(now) && r.readQueued <= l.lowWindow() && (!r.discards() || len(r.items) < l.d.cfg.Window)
-}
-
-// lowWindow is how many deliveries a window holds that runs low.
-func (l *loop) lowWindow() int { return l.d.cfg.Window / 4 }
-
 // nextLook is when the lane wants to be pumped without any other input.
-func (l *loop) nextLook(now time.Time, r *resident) time.Time {
-	at := r.lane.Wake(now)
-	holds := r.holds(now)
-	if r.diskDue.After(now) && (!holds || r.lane.Queued() == 0) && !r.lane.Paused() {
-		// An open lane without anything in memory probes with what falls due.
-		due := r.diskDue
-		if holds && at.After(due) {
-			due = at
-		}
-		at = earliest(at, due)
-	}
-	if holds && !r.expiring {
+func (l *loop) nextLook(now time.Time, r *runner) time.Time {
+	g := r.gate(now)
+	at := r.win.NextLook(now, r.lane.Wake(now), g)
+	if g.Holds && !r.win.Expiring() {
 		at = earliest(at, r.expireAt)
 	}
 	return earliest(earliest(at, r.hostAt), l.evictAt(r))
@@ -134,7 +112,7 @@ const expireBatch = 256
 
 // expire ends deliveries that were held longer than the policy allows. Holding
 // counts from the later of the due time and the moment the lane was blocked.
-func (l *loop) expire(now time.Time, r *resident) {
+func (l *loop) expire(now time.Time, r *runner) {
 	since := r.lane.BlockedSince(now)
 	if since.IsZero() {
 		r.expireAt = time.Time{}
@@ -144,10 +122,10 @@ func (l *loop) expire(now time.Time, r *resident) {
 	if r.expireAt.IsZero() {
 		r.expireAt = since.Add(hold)
 	}
-	if r.expiring || now.Before(r.expireAt) {
+	if r.win.Expiring() || now.Before(r.expireAt) {
 		return
 	}
-	r.expiring = true
+	r.win.ExpiryBegun()
 	l.reads.add(func() {
 		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
 		defer cancel()
@@ -156,9 +134,8 @@ func (l *loop) expire(now time.Time, r *resident) {
 	})
 }
 
-func (l *loop) expired(r *resident, hold time.Duration, rows []hook.Delivery, err error) {
+func (l *loop) expired(r *runner, hold time.Duration, rows []hook.Delivery, err error) {
 	l.reads.done()
-	r.expiring = false
 	if r.dropped {
 		return
 	}
@@ -173,28 +150,17 @@ func (l *loop) expired(r *resident, hold time.Duration, rows []hook.Delivery, er
 		rows = nil // unblocked meanwhile: they are sent instead
 	}
 	for i := range rows {
-		l.end(now, r, rows[i], hook.DeadExpired)
+		if it := r.win.Expire(&rows[i]); it != nil {
+			r.lane.Forget(it.Delivery.ID)
+			l.end(now, r, it.Delivery, hook.DeadExpired)
+		}
 	}
+	r.win.ExpiryEnded()
 	l.touch(r)
 }
 
-// end settles a delivery that waits as dead, without an attempt.
-func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReason) {
-	if _, settled := r.gone[d.ID]; settled {
-		return
-	}
-	it, held := r.items[d.ID]
-	if held && !it.waiting {
-		return // in flight, or its result is on its way to the store
-	}
-	if held {
-		r.lane.Forget(d.ID)
-		r.dequeue(it)
-	} else {
-		it = &item{delivery: d} // so that it is not read meanwhile
-		r.items[d.ID] = it
-	}
-	it.unsettled++
+// end settles a delivery that does not wait any more as dead, without an attempt.
+func (l *loop) end(now time.Time, r *runner, d hook.Delivery, why hook.EndReason) {
 	due := d.DueAt
 	if was := d.Restore; was != nil { // only the wish for a manual send ends
 		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
@@ -206,11 +172,11 @@ func (l *loop) end(now time.Time, r *resident, d hook.Delivery, why hook.EndReas
 
 // evictAt is when the lane may leave memory if nothing happens; zero while it
 // has work or is not plainly closed.
-func (l *loop) evictAt(r *resident) time.Time {
+func (l *loop) evictAt(r *runner) time.Time {
 	switch {
 	case r.idleSince.IsZero():
 		return time.Time{}
-	case len(l.residents) > l.d.cfg.Crowd:
+	case len(l.runners) > l.d.cfg.Crowd:
 		return r.idleSince.Add(crowdedEviction)
 	default:
 		return r.idleSince.Add(idleEviction)
@@ -219,8 +185,8 @@ func (l *loop) evictAt(r *resident) time.Time {
 
 // evict lets go of a lane that has been without work for long. It reports
 // whether it did.
-func (l *loop) evict(now time.Time, r *resident) bool {
-	busy := len(r.items)+len(r.heard) > 0 || !r.diskDue.IsZero() || r.reading || r.loading || r.expiring ||
+func (l *loop) evict(now time.Time, r *runner) bool {
+	busy := !r.win.Idle() || len(r.heard) > 0 || r.loading ||
 		r.lane.InFlight() > 0 || !r.lane.BlockedSince(now).IsZero()
 	switch {
 	case busy:
@@ -240,13 +206,11 @@ func (l *loop) evict(now time.Time, r *resident) bool {
 // drop takes the lane out of memory: it is idle, its endpoint was deleted, or
 // its shard is lost. Results that are still to come are settled all the same
 // unless the shard is another node's.
-func (l *loop) drop(r *resident) {
+func (l *loop) drop(r *runner) {
 	r.dropped = true
 	l.setWake(r, time.Time{})
 	l.leaveSeat(time.Now(), r)
-	for _, it := range r.items {
-		l.d.payloadBytes.Add(-it.counted)
-	}
-	delete(l.residents, r.endpoint)
+	r.win.Each(l.dropPayload)
+	delete(l.runners, r.endpoint)
 	l.d.cfg.Watch.LaneLeft(r.tenant, r.endpoint)
 }

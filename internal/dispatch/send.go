@@ -9,14 +9,15 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // flight is one attempt on its way. The loop makes it and does not touch it
 // until it comes back; delivery and event are as they were at the start.
 type flight struct {
 	loop     *loop
-	r        *resident
-	it       *item
+	r        *runner
+	it       *window.Item
 	dest     *destination
 	delivery hook.Delivery
 	event    *hook.Event
@@ -74,7 +75,7 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 		Connect: f.dest.policy.Timeout.Connect, Total: f.dest.policy.Timeout.Total,
 		FollowRedirects: f.dest.policy.Classify.Redirects.Mode == policy.RedirectFollow, MaxHops: f.dest.policy.Classify.Redirects.MaxHops,
 		DropOnHostChange: f.dest.private,
-		MayStart:         func() bool { return d.owner.mayStart(f.r.shard, f.r.epoch) },
+		MayStart:         func() bool { return d.owner.MayStart(f.r.shard, f.r.epoch) },
 	})
 }
 

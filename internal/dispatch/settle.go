@@ -9,17 +9,17 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // result turns an answer into a verdict on the delivery, teaches the lane, and
 // settles both together.
 func (l *loop) result(now time.Time, f *flight) {
-	r, it := f.r, f.it
+	r := f.r
 	if l.shards[r.shard] != r.epoch {
 		l.d.release(r.tenant) // the shard is another node's: it sends this one again
 		return
 	}
-	it.flying = false
 	v := f.dest.policy.Judge(f.delivery.Progress, f.delivery.DueAt, policy.Outcome{
 		Kind: f.kind, LaneClosed: f.tag.Closed,
 		Status: f.answer.Status, Reason: f.answer.Reason,
@@ -43,18 +43,14 @@ func (l *loop) result(now time.Time, f *flight) {
 		Delivery: settledDelivery(f, v), Attempt: l.attempt(now, f, v),
 	}
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
-	it.delivery = s.Delivery
-	it.unsettled++
+	r.win.Answered(f.it, s.Delivery)
 	l.tellAttempt(f, v, &s.Delivery)
 	if r.dropped { // its endpoint was deleted; what happened is recorded
 		l.d.cfg.Settler.Settle(s, nil)
 		return
 	}
-	if stays && !it.doubtful && r.lane.Queued() == 0 {
-		// A failed probe, and nothing else for the next one. With others in
-		// memory it waits on disk, where it crowds nobody out.
-		r.enqueue(it)
-		r.lane.Return(it.ref())
+	if stays && r.win.Return(f.it) { // a failed probe, and nothing else for the next one
+		r.lane.Return(refOf(f.it))
 	}
 	var save *store.LaneSave
 	if change.Save || l.hasMoved(now, r) {
@@ -78,11 +74,11 @@ func first(values []string) string {
 }
 
 // note logs and acts on a change of the breaker.
-func (l *loop) note(r *resident, c lane.Change, v policy.Verdict) {
+func (l *loop) note(r *runner, c lane.Change, v policy.Verdict) {
 	if c.Opened {
 		r.soughtFresh = false
 		if !r.discards() {
-			l.spill(r)
+			l.evictToDisk(r)
 		}
 		l.d.cfg.Watch.LaneOpened(r.tenant, r.endpoint)
 		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
@@ -187,51 +183,34 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 		l.fencedOff(store.Held{Shard: s.Shard, Epoch: s.Epoch})
 		return
 	}
-	r, ok := l.residents[s.Delivery.EndpointID]
+	r, ok := l.runners[s.Delivery.EndpointID]
 	if !ok || r.epoch != s.Epoch {
 		return
 	}
 	if !r.lane.Resting(now) {
 		l.touch(r)
 	}
-	it, ok := r.items[s.Delivery.ID]
-	if !ok {
-		return
-	}
-	it.unsettled--
-	switch {
-	case it.flying || it.unsettled > 0: // a later result decides
-	case s.Outcome == store.SettleGone:
-		l.lookAgain(r, it)
-	case it.waiting:
-	default:
-		l.forget(r, s.Delivery.ID)
-		if s.Delivery.State == hook.Pending {
-			r.noteDue(s.Delivery.DueAt)
-		}
-		if it.doubtful { // it may have been asked for while it was on its way
-			r.noteDue(now)
-			r.lookNewest = true
+	switch it, fate := r.win.Settled(now, &s.Delivery, s.Outcome == store.SettleGone); fate {
+	case window.Stays:
+	case window.Left:
+		l.dropPayload(it)
+		if it.MustReread() {
 			l.touch(r)
 		}
+	case window.Refused:
+		l.readAgainLater(r, s.Delivery.ID)
 	}
 }
 
-// lookAgain reads a delivery again whose row moved on without us: cancelled, or
-// asked for by hand. It waits a moment first: a row that the store refuses to
+// readAgainLater reads a delivery again whose row moved on without us: cancelled,
+// or asked for by hand. It waits a moment first: a row that the store refuses to
 // change would otherwise be sent as fast as it can be read.
-func (l *loop) lookAgain(r *resident, it *item) {
-	id := it.delivery.ID
-	if it.waiting {
-		r.lane.Forget(id)
-		r.dequeue(it)
-	}
+func (l *loop) readAgainLater(r *runner, id hook.ID) {
+	r.lane.Forget(id)
 	time.AfterFunc(readAgain, func() {
 		l.post(func() {
 			if !r.dropped {
-				l.forget(r, id)
-				r.noteDue(time.Now())
-				r.lookNewest = true
+				l.dropPayload(r.win.Reread(time.Now(), id))
 				l.touch(r)
 			}
 		})

@@ -1,9 +1,55 @@
 package dispatch
 
 import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/dispatch/lease"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
+
+// shardLanes connects the leases with the loops.
+type shardLanes struct {
+	d *Dispatcher
+
+	// What follows belongs to the goroutine that keeps the leases.
+	polled, swept time.Time
+}
+
+var _ lease.Lanes = (*shardLanes)(nil)
+
+func (n *shardLanes) loopOf(h store.Held) *loop { return n.d.loops[h.Shard%len(n.d.loops)] }
+
+// Acquire implements lease.Lanes.
+func (n *shardLanes) Acquire(h store.Held) {
+	l := n.loopOf(h)
+	l.post(func() { l.acquire(h) })
+}
+
+// Release implements lease.Lanes.
+func (n *shardLanes) Release(h store.Held, drained func()) {
+	l := n.loopOf(h)
+	l.post(func() { l.release(h, drained) })
+}
+
+// Lose implements lease.Lanes.
+func (n *shardLanes) Lose(h store.Held) {
+	l := n.loopOf(h)
+	l.post(func() { l.lose(h) })
+}
+
+// FindWork implements lease.Lanes.
+func (n *shardLanes) FindWork(shards []int) { n.d.work.Go(func() { n.findWork(shards) }) }
+
+// MayStartAgain implements lease.Lanes.
+func (n *shardLanes) MayStartAgain() {
+	for _, l := range n.d.loops {
+		l.post(l.touchAll)
+	}
+}
+
+// Released implements lease.Lanes.
+func (n *shardLanes) Released() { n.d.hinter.tell(store.HintShards, n.d.cfg.Node.ID) }
 
 // acquire makes the loop responsible for a shard in a new epoch.
 func (l *loop) acquire(h store.Held) {
@@ -17,10 +63,10 @@ func (l *loop) foundWork(found []store.PendingEndpoint) {
 		if _, owned := l.shards[hook.ShardOf(p.ID)]; !owned {
 			continue
 		}
-		_, known := l.residents[p.ID]
-		r := l.resident(p.ID, 0)
+		_, known := l.runners[p.ID]
+		r := l.runner(p.ID, 0)
 		r.inherited = !known
-		r.noteDue(p.Due)
+		r.win.Announced(p.Due)
 		l.touch(r)
 	}
 }
@@ -63,12 +109,12 @@ func (l *loop) fencedOff(h store.Held) {
 		return
 	}
 	l.dropShard(h.Shard)
-	l.d.owner.lost(h)
+	l.d.owner.Lost(h)
 }
 
 func (l *loop) dropShard(shard int) {
 	if _, had := l.shards[shard]; had {
-		for _, r := range l.residents {
+		for _, r := range l.runners {
 			if r.shard == shard {
 				l.drop(r)
 			}
@@ -89,7 +135,7 @@ func (l *loop) dropShard(shard int) {
 
 // touchAll pumps every lane: something that held all of them has ended.
 func (l *loop) touchAll() {
-	for _, r := range l.residents {
+	for _, r := range l.runners {
 		l.touch(r)
 	}
 }

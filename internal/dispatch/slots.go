@@ -91,7 +91,7 @@ func (s *slots) next(now time.Time, tenant hook.ID, l *lane.Lane) lane.Decision 
 // feed picks those of the tenant's waiting lanes that may take a slot now, first
 // come, first served, but no more of them than there are slots. The others go on
 // waiting.
-func (s *slots) feed(tenant hook.ID, waiting []*resident, pick func(*resident)) (rest []*resident) {
+func (s *slots) feed(tenant hook.ID, waiting []*runner, pick func(*runner)) (rest []*runner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	room := s.room(tenant)

@@ -1,10 +1,17 @@
-package dispatch
+// Package lease keeps the leases of one node: it takes the shards that want the
+// node, renews them, hands over those that want another node, and forbids sending
+// once the node's own clock says that its leases may have ended.
+//
+// Every start of a request asks for its shard and epoch (MayStart). What is lost
+// is given up before sending is allowed again, so a node that was stopped can start
+// nothing for a shard that another node has taken meanwhile.
+package lease
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -24,18 +31,54 @@ const (
 	takeCall = 9 * time.Second
 )
 
-// ownership keeps the leases of this node: it takes the shards that want it,
-// renews them, hands over those that want another node, and forbids sending
-// once its own clock says that the lease may have ended.
-type ownership struct {
-	d     *Dispatcher
-	epoch time.Time // zero of the deadline's clock
+// Store keeps the leases of all nodes.
+type Store interface {
+	store.Leases
+	Shared() bool
+}
+
+// Lanes are what the leases are for: the lanes of the shards of this node.
+type Lanes interface {
+	// Acquire gives a shard to its lanes, in a new epoch. It only passes that on:
+	// new deliveries are handed to the lanes after it.
+	Acquire(h store.Held)
+	// Release stops sending for a shard and calls drained when all its attempts
+	// are settled, or the shard is lost.
+	Release(h store.Held, drained func())
+	// Lose drops a shard that is not this node's any more.
+	Lose(h store.Held)
+	// FindWork finds the lanes of the shards that have work. It does not wait.
+	FindWork(shards []int)
+	// MayStartAgain tells that attempts may start after a time in which they
+	// might not.
+	MayStartAgain()
+	// Released tells the other nodes that shards are free.
+	Released()
+	// Poll is called once a second while the leases are kept. lastOther is when
+	// another node was last seen.
+	Poll(ctx context.Context, lastOther time.Time) error
+}
+
+// Config configures an Owner. All of it is required.
+type Config struct {
+	Store Store
+	Lanes Lanes
+	Node  hook.Node
+	Log   *slog.Logger
+	TTL   time.Duration // of a lease
+	Renew time.Duration // how often leases are renewed
+}
+
+// Owner keeps the leases of this node.
+type Owner struct {
+	cfg     Config
+	started time.Time // zero of the deadline's clock
 
 	owned [hook.Shards]atomic.Bool
 	// epochs are those of the shards that may be sent for; 0: none. A shard that
 	// is being handed over has one until its last attempt is settled.
 	epochs   [hook.Shards]atomic.Int64
-	deadline atomic.Int64 // nanoseconds after epoch; no attempt starts later
+	deadline atomic.Int64 // nanoseconds after started; no attempt starts later
 	// wallEnd is the deadline by the clock on the wall, in nanoseconds: a machine
 	// that sleeps stops the other clock. Set forward, it costs the time until the
 	// next renewal.
@@ -53,63 +96,72 @@ type ownership struct {
 	members   []hook.Node
 	lastOther time.Time // when another node was last seen
 	renewed   time.Time
-	polled    time.Time
-	swept     time.Time
 	failures  int
+
+	// handOvers wait for attempts to end, until alive ends.
+	handOvers sync.WaitGroup
+	alive     context.Context
+	end       context.CancelFunc
 }
 
-func newOwnership(d *Dispatcher) *ownership {
-	return &ownership{
-		d: d, epoch: time.Now(), nudged: make(chan struct{}, 1),
-		held: make(map[int]int64), moving: make(map[int]bool),
+// New returns an owner of nothing. It starts nothing.
+func New(cfg Config) *Owner {
+	alive, end := context.WithCancel(context.Background())
+	return &Owner{
+		cfg: cfg, started: time.Now(), nudged: make(chan struct{}, 1),
+		held: make(map[int]int64), moving: make(map[int]bool), alive: alive, end: end,
 	}
 }
 
-// owns reports whether deliveries of the shard belong to this node's lanes.
-func (o *ownership) owns(shard int) bool { return o.owned[shard].Load() }
+// Owns reports whether deliveries of the shard belong to this node's lanes.
+func (o *Owner) Owns(shard int) bool { return o.owned[shard].Load() }
 
-// mayStart reports whether an attempt of a shard may start now: the lease has
+// MayStart reports whether an attempt of a shard may start now: the lease has
 // not run out, and the shard is still this node's in the epoch in which the
 // attempt was made. Both are asked: after a pause the lease may have been renewed
 // while the shard has gone to another node.
-func (o *ownership) mayStart(shard int, epoch int64) bool {
+func (o *Owner) MayStart(shard int, epoch int64) bool {
 	return o.inTime() && o.epochs[shard].Load() == epoch
 }
 
 // inTime reports whether the leases last. The deadline counts from before the last
 // renewal was sent, so a node that was stopped or cut off falls silent before
 // another one takes over.
-func (o *ownership) inTime() bool {
+func (o *Owner) inTime() bool {
 	now := time.Now()
-	return int64(now.Sub(o.epoch)) < o.deadline.Load() && now.UnixNano() < o.wallEnd.Load() && !o.silenced.Load()
+	return int64(now.Sub(o.started)) < o.deadline.Load() && now.UnixNano() < o.wallEnd.Load() && !o.silenced.Load()
 }
 
-// extend moves the deadline. It comes after lost: what is not this node's any more
+// extend moves the deadline. It comes after Lost: what is not this node's any more
 // must be gone before sending is allowed again.
-func (o *ownership) extend(from time.Time) {
+func (o *Owner) extend(from time.Time) {
 	stopped := !o.inTime()
-	o.wallEnd.Store(from.Add(o.d.cfg.LeaseTTL).UnixNano())
-	o.deadline.Store(int64(from.Sub(o.epoch) + o.d.cfg.LeaseTTL))
+	o.wallEnd.Store(from.Add(o.cfg.TTL).UnixNano())
+	o.deadline.Store(int64(from.Sub(o.started) + o.cfg.TTL))
 	if stopped {
-		for _, l := range o.d.loops {
-			l.post(l.touchAll)
-		}
+		o.cfg.Lanes.MayStartAgain()
 	}
 }
 
-func (o *ownership) nudge() {
+// Nudge makes the node look at the shards now.
+func (o *Owner) Nudge() {
 	select {
 	case o.nudged <- struct{}{}:
 	default:
 	}
 }
 
-func (o *ownership) leave() {
+// Leave takes no more shards and tells the other nodes that this one goes.
+func (o *Owner) Leave() {
 	o.draining.Store(true)
-	o.nudge()
+	o.Nudge()
 }
 
-func (o *ownership) ready() []string {
+// Silence forbids every start from now on, whatever the leases say.
+func (o *Owner) Silence() { o.silenced.Store(true) }
+
+// Ready returns why the node can send nothing; nothing when it can.
+func (o *Owner) Ready() []string {
 	if !o.joined.Load() {
 		return []string{"the node has not joined yet"}
 	}
@@ -119,16 +171,15 @@ func (o *ownership) ready() []string {
 	return nil
 }
 
-// run keeps the leases until ctx ends. It fails only when another process runs
+// Run keeps the leases until ctx ends. It fails only when another process runs
 // under this node's name. A call that has begun is not cut short: a take-over
 // without an answer would leave shards that nobody serves.
-func (o *ownership) run(ctx context.Context) error {
-	if !o.d.cfg.Store.Shared() {
+func (o *Owner) Run(ctx context.Context) error {
+	if !o.cfg.Store.Shared() {
 		return o.runAlone(ctx)
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	o.polled, o.swept = time.Now(), time.Now() // what is older is found at the take-over
 	calls := context.WithoutCancel(ctx)
 	for {
 		switch err := o.look(calls); {
@@ -140,7 +191,7 @@ func (o *ownership) run(ctx context.Context) error {
 		default:
 			o.failures++
 			if o.failures == 1 {
-				o.d.cfg.Log.Warn("leases could not be kept; trying again", "error", err)
+				o.cfg.Log.Warn("leases could not be kept; trying again", "error", err)
 			}
 		}
 		select {
@@ -153,7 +204,7 @@ func (o *ownership) run(ctx context.Context) error {
 }
 
 // runAlone is the whole of ownership on a database that is not shared.
-func (o *ownership) runAlone(ctx context.Context) error {
+func (o *Owner) runAlone(ctx context.Context) error {
 	o.deadline.Store(math.MaxInt64)
 	o.wallEnd.Store(math.MaxInt64)
 	for {
@@ -161,7 +212,7 @@ func (o *ownership) runAlone(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		o.d.cfg.Log.Warn("shards could not be taken; trying again", "error", err)
+		o.cfg.Log.Warn("shards could not be taken; trying again", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -185,9 +236,9 @@ func allShards() []int {
 // it should have. A lease that ended before it could be renewed goes on when
 // nobody has taken the shard: its epoch is the same, and results that wait for
 // the store are still good.
-func (o *ownership) look(ctx context.Context) error {
+func (o *Owner) look(ctx context.Context) error {
 	first := !o.joined.Load()
-	if first || time.Since(o.renewed) >= o.d.cfg.LeaseRenew {
+	if first || time.Since(o.renewed) >= o.cfg.Renew {
 		if err := o.renew(ctx); err != nil {
 			return err
 		}
@@ -199,21 +250,21 @@ func (o *ownership) look(ctx context.Context) error {
 		return err
 	}
 	o.joined.Store(true)
-	return o.poll(ctx)
+	return o.cfg.Lanes.Poll(ctx, o.lastOther)
 }
 
-func (o *ownership) renew(ctx context.Context) error {
+func (o *Owner) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseCall)
 	defer cancel()
 	before := time.Now()
-	me := o.d.cfg.Node
+	me := o.cfg.Node
 	me.Draining = o.draining.Load()
-	members, err := o.d.cfg.Store.Heartbeat(ctx, me, o.d.cfg.LeaseTTL)
+	members, err := o.cfg.Store.Heartbeat(ctx, me, o.cfg.TTL)
 	if err != nil {
 		return fmt.Errorf("send heartbeat: %w", err)
 	}
 	have := o.holding()
-	kept, err := o.d.cfg.Store.RenewShards(ctx, me.ID, have, o.d.cfg.LeaseTTL)
+	kept, err := o.cfg.Store.RenewShards(ctx, me.ID, have, o.cfg.TTL)
 	if err != nil {
 		return fmt.Errorf("renew shards: %w", err)
 	}
@@ -227,14 +278,14 @@ func (o *ownership) renew(ctx context.Context) error {
 	}
 	have = slices.DeleteFunc(have, func(h store.Held) bool { return still[h.Shard] })
 	if len(have) > 0 {
-		o.d.cfg.Log.Warn("shards lost to other nodes", "shards", len(have))
-		o.lost(have...)
+		o.cfg.Log.Warn("shards lost to other nodes", "shards", len(have))
+		o.Lost(have...)
 	}
 	o.extend(before)
 	return nil
 }
 
-func (o *ownership) holding() []store.Held {
+func (o *Owner) holding() []store.Held {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	out := make([]store.Held, 0, len(o.held))
@@ -244,8 +295,8 @@ func (o *ownership) holding() []store.Held {
 	return out
 }
 
-// numbers returns the shards that the node owns.
-func (o *ownership) numbers() []int {
+// Shards returns the shards that the node has a lease of.
+func (o *Owner) Shards() []int {
 	held := o.holding()
 	out := make([]int, len(held))
 	for i, h := range held {
@@ -256,14 +307,14 @@ func (o *ownership) numbers() []int {
 
 // rebalance takes the free shards that want this node and hands over those that
 // want another.
-func (o *ownership) rebalance(ctx context.Context, first bool) error {
+func (o *Owner) rebalance(ctx context.Context, first bool) error {
 	short, cancel := context.WithTimeout(ctx, leaseCall)
 	defer cancel()
-	leases, err := o.d.cfg.Store.Shards(short, o.d.cfg.LeaseTTL)
+	leases, err := o.cfg.Store.Shards(short, o.cfg.TTL)
 	if err != nil {
 		return fmt.Errorf("read shards: %w", err)
 	}
-	me := o.d.cfg.Node.ID
+	me := o.cfg.Node.ID
 	var take []int
 	var give []store.Held
 	back := false // some are marked as this node's
@@ -296,7 +347,7 @@ func (o *ownership) rebalance(ctx context.Context, first bool) error {
 	return o.take(ctx, take)
 }
 
-func (o *ownership) holds(shard int) (int64, bool) {
+func (o *Owner) holds(shard int) (int64, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e, ok := o.held[shard]
@@ -306,10 +357,10 @@ func (o *ownership) holds(shard int) (int64, bool) {
 // take acquires shards and gives them to the loops, then finds the lanes with
 // work: also those that the node had, because an owner that has died may have left
 // some for any of them.
-func (o *ownership) take(ctx context.Context, shards []int) error {
+func (o *Owner) take(ctx context.Context, shards []int) error {
 	ctx, cancel := context.WithTimeout(ctx, takeCall)
 	defer cancel()
-	got, err := o.d.cfg.Store.TakeShards(ctx, o.d.cfg.Node.ID, shards, true, o.d.cfg.LeaseTTL)
+	got, err := o.cfg.Store.TakeShards(ctx, o.cfg.Node.ID, shards, true, o.cfg.TTL)
 	if err != nil {
 		return fmt.Errorf("take shards: %w", err)
 	}
@@ -320,92 +371,24 @@ func (o *ownership) take(ctx context.Context, shards []int) error {
 		delete(o.moving, h.Shard)
 		o.hold(h)
 	}
-	o.d.cfg.Log.Info("shards taken", "shards", len(got))
-	o.d.work.Go(func() { o.findWork(o.numbers()) })
+	o.cfg.Log.Info("shards taken", "shards", len(got))
+	o.cfg.Lanes.FindWork(o.Shards())
 	return nil
 }
 
-// hold gives a shard to its loop. New deliveries are handed to the loop only
-// after it has heard of the shard.
-func (o *ownership) hold(h store.Held) {
+// hold gives a shard to its lanes. The node owns it, so that new deliveries are
+// handed to the lanes, only after they have heard of it.
+func (o *Owner) hold(h store.Held) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held[h.Shard] = h.Epoch
 	o.epochs[h.Shard].Store(h.Epoch)
-	l := o.d.loops[h.Shard%len(o.d.loops)]
-	l.post(func() { l.acquire(h) })
+	o.cfg.Lanes.Acquire(h)
 	o.owned[h.Shard].Store(true)
 }
 
-// handOver lets the shards' attempts end, then releases them.
-func (o *ownership) handOver(give []store.Held) {
-	o.d.cfg.Log.Info("handing shards over", "shards", len(give))
-	drained := make(chan store.Held, len(give))
-	for _, h := range give {
-		o.moving[h.Shard] = true
-		o.owned[h.Shard].Store(false)
-		l := o.d.loops[h.Shard%len(o.d.loops)]
-		l.post(func() { l.release(h, func() { drained <- h }) })
-	}
-	o.d.work.Go(func() { o.releaseDrained(drained, len(give)) })
-}
-
-// releaseDrained releases shards as their attempts end, those that are ready at
-// the same time together. An attempt ends at its timeout at the latest.
-func (o *ownership) releaseDrained(drained <-chan store.Held, n int) {
-	for n > 0 {
-		var ready []store.Held
-		select {
-		case h := <-drained:
-			ready = append(ready, h)
-		case <-o.d.attempts.Done():
-			return // stopping: everything is released at the end
-		}
-		for more := true; more; {
-			select {
-			case h := <-drained:
-				ready = append(ready, h)
-			default:
-				more = false
-			}
-		}
-		o.releaseShards(ready)
-		n -= len(ready)
-	}
-}
-
-func (o *ownership) releaseShards(held []store.Held) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.d.attempts), leaseCall)
-	defer cancel()
-	o.mu.Lock()
-	for _, h := range held {
-		if o.held[h.Shard] == h.Epoch {
-			delete(o.held, h.Shard)
-			o.epochs[h.Shard].Store(0)
-		}
-	}
-	o.mu.Unlock()
-	if err := o.d.cfg.Store.ReleaseShards(ctx, o.d.cfg.Node.ID, held); err != nil {
-		o.d.cfg.Log.Warn("shards were not released; their leases run out instead", "shards", len(held), "error", err)
-		return
-	}
-	if len(held) > 0 {
-		o.d.teller.tell(store.HintShards, o.d.cfg.Node.ID)
-	}
-}
-
-// giveUp releases everything at the end of the dispatcher.
-func (o *ownership) giveUp(ctx context.Context) {
-	o.releaseShards(o.holding())
-	ctx, cancel := context.WithTimeout(ctx, leaseCall)
-	defer cancel()
-	if err := o.d.cfg.Store.Leave(ctx, o.d.cfg.Node); err != nil {
-		o.d.cfg.Log.Warn("the node could not sign off", "error", err)
-	}
-}
-
-// lost drops shards that are not this node's any more.
-func (o *ownership) lost(shards ...store.Held) {
+// Lost drops shards that are not this node's any more.
+func (o *Owner) Lost(shards ...store.Held) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, h := range shards {
@@ -415,37 +398,8 @@ func (o *ownership) lost(shards ...store.Held) {
 		delete(o.held, h.Shard)
 		o.epochs[h.Shard].Store(0)
 		o.owned[h.Shard].Store(false)
-		l := o.d.loops[h.Shard%len(o.d.loops)]
-		l.post(func() { l.lose(h) })
+		o.cfg.Lanes.Lose(h)
 	}
 }
 
-func (o *ownership) dropAll() { o.lost(o.holding()...) }
-
-// wantedOwner names the node that should own a shard: the live node with the
-// highest hash of (node, shard). When a node comes or goes only its own share
-// moves.
-func wantedOwner(members []hook.Node, shard int) hook.ID {
-	var best hook.ID
-	var bestScore uint64
-	for _, m := range members {
-		if m.Draining {
-			continue
-		}
-		h := fnv.New64a()
-		var buf [9]byte
-		for i := range 8 {
-			buf[i] = byte(uint64(m.ID) >> (8 * i))
-		}
-		buf[8] = byte(shard)
-		_, _ = h.Write(buf[:])
-		// FNV alone leaves close inputs close; one more mix spreads them.
-		score := h.Sum64()
-		score = (score ^ (score >> 33)) * 0xff51afd7ed558ccd
-		score ^= score >> 33
-		if best == 0 || score > bestScore {
-			best, bestScore = m.ID, score
-		}
-	}
-	return best
-}
+func (o *Owner) dropAll() { o.Lost(o.holding()...) }

@@ -10,9 +10,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// teller sends hints to the other nodes: those that arise while one is being
+// hinter sends hints to the other nodes: those that arise while one is being
 // sent go out together in the next. A lost hint costs time, nothing else.
-type teller struct {
+type hinter struct {
 	hints store.Hints
 	log   *slog.Logger
 
@@ -28,8 +28,8 @@ const hintTimeout = 5 * time.Second
 // endpoint is told.
 const maxNews = 8192
 
-func newTeller(cfg Config) *teller {
-	return &teller{
+func newHinter(cfg Config) *hinter {
+	return &hinter{
 		hints: cfg.Hints, log: cfg.Log,
 		waiting: make(map[store.HintKind]map[hook.ID]struct{}),
 		wake:    make(chan struct{}, 1),
@@ -37,7 +37,7 @@ func newTeller(cfg Config) *teller {
 }
 
 // tell queues a hint; it never blocks. Without other nodes it does nothing.
-func (t *teller) tell(kind store.HintKind, id hook.ID) {
+func (t *hinter) tell(kind store.HintKind, id hook.ID) {
 	if t.hints == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (t *teller) tell(kind store.HintKind, id hook.ID) {
 }
 
 // tellNew queues the news of a delivery whose lane is another node's.
-func (t *teller) tellNew(d *hook.Delivery) {
+func (t *hinter) tellNew(d *hook.Delivery) {
 	if t.hints == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (t *teller) tellNew(d *hook.Delivery) {
 	t.wakeUp()
 }
 
-func (t *teller) add(kind store.HintKind, id hook.ID) {
+func (t *hinter) add(kind store.HintKind, id hook.ID) {
 	ids := t.waiting[kind]
 	if ids == nil {
 		ids = make(map[hook.ID]struct{})
@@ -71,14 +71,14 @@ func (t *teller) add(kind store.HintKind, id hook.ID) {
 	ids[id] = struct{}{}
 }
 
-func (t *teller) wakeUp() {
+func (t *hinter) wakeUp() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (t *teller) run(ctx context.Context) {
+func (t *hinter) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,7 +90,7 @@ func (t *teller) run(ctx context.Context) {
 	}
 }
 
-func (t *teller) flush(ctx context.Context) {
+func (t *hinter) flush(ctx context.Context) {
 	t.mu.Lock()
 	waiting, news := t.waiting, t.news
 	t.waiting, t.news = make(map[store.HintKind]map[hook.ID]struct{}, len(waiting)), nil
@@ -107,7 +107,7 @@ func (t *teller) flush(ctx context.Context) {
 	}
 }
 
-func (t *teller) send(ctx context.Context, h store.Hint) {
+func (t *hinter) send(ctx context.Context, h store.Hint) {
 	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
 	defer cancel()
 	if err := t.hints.Hint(ctx, h); err != nil {

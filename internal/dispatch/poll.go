@@ -15,23 +15,24 @@ const (
 	// all and for changes of endpoints.
 	pollEvery  = 5 * time.Second
 	sweepEvery = time.Minute
+	pollCall   = 5 * time.Second
 	// pollOverlap covers commits that become visible after newer ids.
 	pollOverlap = 10 * time.Second
 )
 
 // findWork brings the lanes with pending deliveries into memory. It repeats
 // until it succeeds: a lane that is not found is not served.
-func (o *ownership) findWork(shards []int) {
+func (n *shardLanes) findWork(shards []int) {
 	for {
-		ctx, cancel := context.WithTimeout(o.d.attempts, time.Minute)
-		err := o.announce(ctx, shards)
+		ctx, cancel := context.WithTimeout(n.d.attempts, time.Minute)
+		err := n.announce(ctx, shards)
 		cancel()
-		if err == nil || o.d.attempts.Err() != nil {
+		if err == nil || n.d.attempts.Err() != nil {
 			return
 		}
-		o.d.cfg.Log.Warn("pending deliveries could not be looked up; trying again", "error", err)
+		n.d.cfg.Log.Warn("pending deliveries could not be looked up; trying again", "error", err)
 		select {
-		case <-o.d.attempts.Done():
+		case <-n.d.attempts.Done():
 			return
 		case <-time.After(readAgain):
 		}
@@ -39,19 +40,19 @@ func (o *ownership) findWork(shards []int) {
 }
 
 // announce tells the loops of every lane of the shards that has pending work.
-func (o *ownership) announce(ctx context.Context, shards []int) error {
-	pending, err := o.d.cfg.Store.PendingEndpoints(ctx, shards)
+func (n *shardLanes) announce(ctx context.Context, shards []int) error {
+	pending, err := n.d.cfg.Store.PendingEndpoints(ctx, shards)
 	if err != nil {
 		return fmt.Errorf("find pending endpoints: %w", err)
 	}
-	parts := make([][]store.PendingEndpoint, len(o.d.loops))
+	parts := make([][]store.PendingEndpoint, len(n.d.loops))
 	for _, p := range pending {
 		i := hook.ShardOf(p.ID) % len(parts)
 		parts[i] = append(parts[i], p)
 	}
 	for i, part := range parts {
 		if len(part) > 0 {
-			l := o.d.loops[i]
+			l := n.d.loops[i]
 			l.post(func() { l.foundWork(part) })
 		}
 	}
@@ -83,44 +84,44 @@ func (d *Dispatcher) writeLate(ctx context.Context, db store.LateWriter) {
 	}
 }
 
-// poll is the safety net under the hints of other nodes.
-func (o *ownership) poll(ctx context.Context) error {
-	if time.Since(o.lastOther) > sweepEvery+pollEvery {
+// Poll is the safety net under the hints of other nodes.
+func (n *shardLanes) Poll(ctx context.Context, lastOther time.Time) error {
+	if time.Since(lastOther) > sweepEvery+pollEvery {
 		// Alone, and for long enough to have seen all that others accepted.
-		o.polled, o.swept = time.Now(), time.Now()
+		n.polled, n.swept = time.Now(), time.Now()
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaseCall)
+	ctx, cancel := context.WithTimeout(ctx, pollCall)
 	defer cancel()
-	if time.Since(o.polled) >= pollEvery {
+	if time.Since(n.polled) >= pollEvery {
 		began := time.Now()
-		endpoints, err := o.d.cfg.Store.AcceptedSince(ctx, hook.IDFloor(o.polled.Add(-pollOverlap)))
+		endpoints, err := n.d.cfg.Store.AcceptedSince(ctx, hook.IDFloor(n.polled.Add(-pollOverlap)))
 		if err != nil {
 			return fmt.Errorf("poll for accepted deliveries: %w", err)
 		}
-		o.polled = began
+		n.polled = began
 		for _, id := range endpoints {
-			if o.owns(hook.ShardOf(id)) {
-				o.d.deliveryDue(id)
+			if n.d.owner.Owns(hook.ShardOf(id)) {
+				n.d.deliveryDue(id)
 			}
 		}
 	}
-	if time.Since(o.swept) >= sweepEvery {
-		return o.sweep(ctx)
+	if time.Since(n.swept) >= sweepEvery {
+		return n.sweep(ctx)
 	}
 	return nil
 }
 
 // sweep looks at everything whose hint may have been lost: due deliveries of
 // any age, and changes of endpoints.
-func (o *ownership) sweep(ctx context.Context) error {
+func (n *shardLanes) sweep(ctx context.Context) error {
 	began := time.Now()
-	if err := o.announce(ctx, o.numbers()); err != nil {
+	if err := n.announce(ctx, n.d.owner.Shards()); err != nil {
 		return err
 	}
-	for _, l := range o.d.loops {
+	for _, l := range n.d.loops {
 		l.post(l.refresh)
 	}
-	o.swept = began
+	n.swept = began
 	return nil
 }
