@@ -17,15 +17,12 @@ func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
 			c = commit{
 				fastPath: f, batch: b, shards: &db.shards,
 				revs: make(map[hook.ID]int64, 4), usage: make(map[hook.ID]store.Usage, 4),
-				unwritten: db.unwritten, since: db.since, written: make(map[hook.ID]struct{}, len(b.Settles)),
-				addedAt: make(map[hook.ID]int, len(b.Accepts)),
 			}
 			return c.run()
 		})
 		if err != nil {
 			return err
 		}
-		c.committed(db)
 		return db.checkpointAt(ctx, checkpointLate)
 	})
 }
@@ -40,18 +37,10 @@ type commit struct {
 	// replays is what the settles mean to replays; nil when to none.
 	replays map[hook.ID]store.ReplayTally
 	row     [6]driver.Value // of lookups
-
-	// What the commit makes of the deliveries without a row.
-	unwritten *store.Unwritten
-	since     hook.ID
-	added     []store.Target
-	addedAt   map[hook.ID]int // where in added
-	written   map[hook.ID]struct{}
-	born      []birth
 }
 
 func (c *commit) run() error {
-	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeOverdue, c.writeReplays, c.writeLanes, c.writeUsage} {
+	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeReplays, c.writeLanes, c.writeUsage} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ const (
 	// page that the statement touches, kept to undo it alone: after an error
 	// the whole transaction is undone anyway.
 	insertEvents = `
-INSERT OR FAIL INTO events (id, tenant_id, type, created_at, content_type, payload, targets) VALUES `
+INSERT OR FAIL INTO events (id, tenant_id, type, created_at, content_type, payload) VALUES `
 
 	insertDeliveries = `
 INSERT OR FAIL INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, size, run, run_due_at) VALUES `
@@ -47,15 +47,14 @@ SELECT count(*) FROM deliveries WHERE event_id = ?`
 const eventKeys = int64(0)
 
 type acceptStatements struct {
-	events, deliveries, late, keys                        bulk
+	events, deliveries, keys                              bulk
 	replaceKey, findKey, findRev, findEvent, countOfEvent single
 }
 
 func newAcceptStatements() acceptStatements {
 	return acceptStatements{
-		events:       bulk{head: insertEvents, row: "(?,?,?,?,?,?,?)"},
+		events:       bulk{head: insertEvents, row: "(?,?,?,?,?,?)"},
 		deliveries:   bulk{head: insertDeliveries, row: "(?,?,?,?,?,?,?,?)"},
-		late:         bulk{head: insertDeliveries, row: "(?,?,?,?,?,?,?,?)", tail: insertLate},
 		keys:         bulk{head: claimKeys, row: "(?,?,?,?,?,?)", tail: " ON CONFLICT DO NOTHING"},
 		replaceKey:   single{query: replaceKey},
 		findKey:      single{query: findKey},
@@ -87,9 +86,7 @@ func (c *commit) writeAccepts() error {
 		if a.Outcome != undecided {
 			continue
 		}
-		if err := c.insert(a); err != nil {
-			return err
-		}
+		c.insert(a)
 	}
 	if _, err := c.flush(&c.accept.events); err != nil {
 		return err
@@ -140,7 +137,7 @@ func (c *commit) alreadyStored(a *store.Accept) (bool, error) {
 		return false, fmt.Errorf("%w: event id %d is taken by another event", store.ErrRefused, e.ID)
 	}
 	a.Outcome, a.EventID, a.Count = store.AcceptStored, e.ID, len(a.Deliveries)
-	return true, c.lateAgain(a)
+	return true, nil
 }
 
 // configRev returns the tenant's ConfigRev as this transaction sees it, 0 when
@@ -219,25 +216,23 @@ func (c *commit) lookUpKey(a *store.Accept) (taken, expired bool, err error) {
 }
 
 // insert adds the rows of one event.
-func (c *commit) insert(a *store.Accept) error {
+func (c *commit) insert(a *store.Accept) {
 	e := &a.Event
 	payload := e.Payload
 	if payload == nil {
 		payload = []byte{} // nil would be NULL
 	}
-	targets, err := c.later(a)
-	if err != nil {
-		return err
-	}
-	c.accept.events.add(int64(e.ID), int64(e.TenantID), e.Type, e.CreatedAt.UnixMicro(), e.ContentType, payload, targets)
+	c.accept.events.add(int64(e.ID), int64(e.TenantID), e.Type, e.CreatedAt.UnixMicro(), e.ContentType, payload)
 	size := int64(0)
 	for i := range a.Deliveries {
-		size += int64(a.Deliveries[i].Size)
+		d := &a.Deliveries[i]
+		c.accept.deliveries.add(int64(d.ID), int64(d.TenantID), int64(d.EventID), int64(d.EndpointID),
+			d.DueAt.UnixMicro(), int64(d.Size), int64(d.Progress.Run), d.Progress.RunDueAt.UnixMicro())
+		size += int64(d.Size)
 	}
 	c.count(e.TenantID, int64(len(a.Deliveries)), size)
 	c.keep(e.TenantID, store.StoredBy(len(a.Deliveries), len(payload)))
 	a.Outcome, a.EventID, a.Count = store.AcceptStored, e.ID, len(a.Deliveries)
-	return nil
 }
 
 // answerReplays counts the deliveries of the events that repetitions repeat.
@@ -250,12 +245,7 @@ func (c *commit) answerReplays() error {
 			return err
 		}
 		n, _ := c.row[0].(int64)
-		a.Count = int(n) + c.unwritten.OfEvent(a.EventID)
-		for i := range c.added {
-			if c.added[i].Event == a.EventID {
-				a.Count++
-			}
-		}
+		a.Count = int(n)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ WHERE id = ? AND state = 0 AND attempts = ? AND run = ? AND restore_state IS NOT
 	// manual send, so most of the columns need not be bound.
 	settleDelivered = `
 UPDATE deliveries SET state = 1, attempts = 1, charged = ?, last_attempt_id = ?, last_class = ?, last_reason = ?, last_status = ?,
-  last_latency_us = ?, last_at = ?, settled_at = ?, first_delivered_at = coalesce(first_delivered_at, ?),
+  last_latency_us = ?, last_at = ?, settled_at = ?, first_delivered_at = coalesce(first_delivered_at, ?), first_attempt_id = ?,
   restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
 WHERE id = ? AND state = 0 AND attempts = 0 AND run = 1`
 
@@ -57,6 +57,11 @@ SELECT 1 FROM attempts WHERE id = ? AND delivery_id = ? UNION ALL SELECT 1 FROM 
 INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id, n, run, kind, class, reason, charged, status, latency_us,
   policy_hash, node_id, started_at, detail, excerpt, retry_n, ceiling_ms, u, delay_ms, delay_source, next_due_at, error) VALUES `
 
+	// insertFirstAttempts writes attempts that settleDelivered names: found by
+	// their delivery alone, they need no index.
+	insertFirstAttempts = `
+INSERT OR FAIL INTO first_attempts (id, document, excerpt) VALUES `
+
 	// attemptRow is the row of an attempt that nothing follows; retriedRow that
 	// of one with a delay or an error to tell of.
 	attemptRow = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0,0,0,NULL,NULL)"
@@ -65,7 +70,7 @@ INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id,
 
 type settleStatements struct {
 	pending, wished, delivered, ended, end, find, findAttempt single
-	attempts, retried, born, bornAttempts                     bulk
+	attempts, retried, firsts                                 bulk
 	document                                                  []byte // space to encode in
 }
 
@@ -80,9 +85,7 @@ func newSettleStatements() settleStatements {
 		findAttempt: single{query: findAttempt},
 		attempts:    bulk{head: insertAttempts, row: attemptRow},
 		retried:     bulk{head: insertAttempts, row: retriedRow},
-		born:        bulk{head: insertBorn, row: bornRow},
-
-		bornAttempts: bulk{head: insertBornAttempts, row: "(?,?,?)"},
+		firsts:      bulk{head: insertFirstAttempts, row: "(?,?,?)"},
 	}
 }
 
@@ -94,11 +97,6 @@ func (c *commit) writeSettles() error {
 			s.Outcome = store.SettleFenced
 			continue
 		}
-		if done, err := c.settleUnwritten(s); err != nil {
-			return err
-		} else if done {
-			continue
-		}
 		write := c.settleAttempt
 		if s.Attempt == nil {
 			write = c.settleEnd
@@ -107,7 +105,7 @@ func (c *commit) writeSettles() error {
 			return err
 		}
 	}
-	if err := c.writeBorn(); err != nil {
+	if _, err := c.flush(&c.settle.firsts); err != nil {
 		return err
 	}
 	if _, err := c.flush(&c.settle.attempts); err != nil {
@@ -119,6 +117,11 @@ func (c *commit) writeSettles() error {
 
 // settleAttempt counts one attempt and adds its row.
 func (c *commit) settleAttempt(s *store.Settle) error {
+	if firstSuccess(s) {
+		if done, err := c.settleDelivered(s); err != nil || done {
+			return err
+		}
+	}
 	changed, err := c.settlePending(s)
 	if err != nil {
 		return err
@@ -164,13 +167,26 @@ func (c *commit) attemptWritten(s *store.Settle, ended bool) {
 	c.addAttempt(s.Attempt)
 }
 
+// settleDelivered ends a delivery whose first attempt succeeded; false when its
+// row is not as its sender knew it.
+func (c *commit) settleDelivered(s *store.Settle) (bool, error) {
+	d, last, a := &s.Delivery, &s.Delivery.Last, s.Attempt
+	changed, err := c.exec(c.settle.delivered.bind(
+		int64(d.Progress.Charged), int64(a.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
+		last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt), int64(a.ID), int64(d.ID)))
+	if err != nil || changed == 0 {
+		return false, err
+	}
+	c.settle.document = store.AppendAttempt(c.settle.document[:0], a)
+	c.settle.firsts.add(int64(a.ID), string(c.settle.document), blobOrNull(a.Excerpt))
+	c.count(d.TenantID, -1, -int64(d.Size))
+	c.keep(d.TenantID, store.StoredByAttempt(len(c.settle.document)+len(a.Excerpt)))
+	s.Outcome = store.SettleWritten
+	return true, nil
+}
+
 func (c *commit) settlePending(s *store.Settle) (int64, error) {
 	d, p, last := &s.Delivery, &s.Delivery.Progress, &s.Delivery.Last
-	if firstSuccess(s) {
-		return c.exec(c.settle.delivered.bind(
-			int64(p.Charged), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
-			last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt), int64(d.ID)))
-	}
 	limited, err := tallyText(p.Limited)
 	if err != nil {
 		return 0, err
@@ -204,11 +220,11 @@ func (c *commit) settleWished(s *store.Settle) (int64, error) {
 }
 
 // firstSuccess reports whether s is the success of the first attempt that its
-// delivery ever had.
+// delivery ever had, with nothing to tell of a retry.
 func firstSuccess(s *store.Settle) bool {
 	d, p := &s.Delivery, &s.Delivery.Progress
 	return d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
-		p.Failures == 0 && p.Fails == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0
+		p.Failures == 0 && p.Fails == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0 && store.PlainAttempt(s.Attempt)
 }
 
 func (c *commit) settleEnded(s *store.Settle) (int64, error) {

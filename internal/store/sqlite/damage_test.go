@@ -28,26 +28,26 @@ func damagedStore(t *testing.T, damaged string, trouble func(string, error)) (*s
 	db, err = sqlite.Open(t.Context(), path, sqlite.Options{Trouble: trouble})
 	check(t, err)
 	w.db = db
-	t.Cleanup(func() { _ = db.Close() }) // it may fail: the last rows cannot be written
+	t.Cleanup(func() { _ = db.Close() }) // it may fail: the store may be lost
 	return db, w, batch.Accepts[0].Deliveries[0].ID
 }
 
-// TestDamageFailsTheReadThatMeetsIt overwrites the root page of deliveries:
-// reading one fails, and everything else goes on.
+// TestDamageFailsTheReadThatMeetsIt overwrites the root page of the index of
+// attempts: reading some fails, and everything else goes on.
 func TestDamageFailsTheReadThatMeetsIt(t *testing.T) {
 	t.Parallel()
 	var told []string
-	db, w, id := damagedStore(t, "deliveries", func(doing string, err error) {
+	db, w, id := damagedStore(t, "attempts_delivery", func(doing string, err error) {
 		if !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("told of %v", err)
 		}
 		told = append(told, doing)
 	})
-	_, err := db.DeliveryByID(t.Context(), 0, id)
+	_, err := db.AttemptsOf(t.Context(), 0, id)
 	if !errors.Is(err, store.ErrDamaged) || !errors.Is(err, hook.ErrStoreUnavailable) || errors.Is(err, store.ErrFatal) {
-		t.Fatalf("DeliveryByID = %v, want ErrDamaged and ErrStoreUnavailable", err)
+		t.Fatalf("AttemptsOf = %v, want ErrDamaged and ErrStoreUnavailable", err)
 	}
-	if len(told) != 1 || told[0] != "read delivery" {
+	if len(told) != 1 || told[0] != "read attempts" {
 		t.Errorf("told of %q, want of the read", told)
 	}
 	for name, call := range map[string]func() error{

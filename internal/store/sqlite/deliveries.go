@@ -61,15 +61,12 @@ const deliveryByID = deliveryRows + ` WHERE d.id = ?1 AND (?2 = 0 OR d.tenant_id
 
 // DeliveryByID implements store.DeliveryLog.
 func (db *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (d store.DeliveryRow, err error) {
-	if err := db.catchUpToShow(ctx, store.Scope{Delivery: id}); err != nil {
-		return d, err
-	}
 	err = scanDeliveryRow(db.row(ctx, deliveryByID, id, tenant), &d)
 	return d, db.readErr("read delivery", err)
 }
 
-// bornWith reads the attempt that came with the row of its delivery.
-const bornWith = `
+// firstAttemptOf reads the attempt that its delivery names.
+const firstAttemptOf = `
 SELECT d.id, d.tenant_id, d.endpoint_id, d.event_id, a.document, a.excerpt FROM deliveries d JOIN first_attempts a ON a.id = d.first_attempt_id
 WHERE d.id = ?1 AND (?2 = 0 OR d.tenant_id = ?2)`
 
@@ -80,7 +77,7 @@ FROM attempts WHERE delivery_id = ?1 AND (?2 = 0 OR tenant_id = ?2) ORDER BY id`
 
 // AttemptsOf implements store.DeliveryLog.
 func (db *DB) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error) {
-	out, err := list(ctx, db, scanBorn, bornWith, delivery, tenant)
+	out, err := list(ctx, db, scanFirstAttempt, firstAttemptOf, delivery, tenant)
 	if err != nil {
 		return nil, db.readErr("read first attempt", err)
 	}
@@ -88,7 +85,7 @@ func (db *DB) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.
 	return append(out, others...), db.readErr("read attempts", err)
 }
 
-func scanBorn(r scannable, a *hook.Attempt) error {
+func scanFirstAttempt(r scannable, a *hook.Attempt) error {
 	var document string
 	if err := r.Scan(&a.DeliveryID, &a.TenantID, &a.EndpointID, &a.EventID, &document, &a.Excerpt); err != nil {
 		return err

@@ -25,7 +25,6 @@ type fastPath struct {
 	saveLane                      single
 	addUsage                      single
 	addTally                      single
-	moveSince                     single
 }
 
 func newFastPath() fastPath {
@@ -38,7 +37,6 @@ func newFastPath() fastPath {
 		saveLane:   single{query: saveLane},
 		addUsage:   single{query: addUsage},
 		addTally:   single{query: addTally},
-		moveSince:  single{query: moveSince},
 	}
 }
 
@@ -75,7 +73,9 @@ func (f *fastPath) transaction(ctx context.Context, conn *sql.Conn, fn func() er
 
 // forget drops rows that were added and never written.
 func (f *fastPath) forget() {
-	for _, b := range []*bulk{&f.accept.events, &f.accept.deliveries, &f.accept.late, &f.accept.keys, &f.settle.attempts, &f.settle.retried, &f.settle.born, &f.settle.bornAttempts} {
+	for _, b := range []*bulk{
+		&f.accept.events, &f.accept.deliveries, &f.accept.keys, &f.settle.attempts, &f.settle.retried, &f.settle.firsts,
+	} {
 		b.forget()
 	}
 }

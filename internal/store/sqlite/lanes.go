@@ -30,27 +30,18 @@ SELECT due_at FROM deliveries WHERE endpoint_id = ?1 AND state = 0 AND due_at > 
 
 // ReadAhead implements store.LaneReader.
 func (db *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := db.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
-		return nil, err
-	}
 	out, err := list(ctx, db, scanDelivery, readAhead, endpoint, now.UnixMicro(), limit)
 	return out, db.readErr("read ahead", err)
 }
 
 // NewestDue implements store.LaneReader.
 func (db *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := db.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
-		return nil, err
-	}
 	out, err := list(ctx, db, scanDelivery, newestDue, endpoint, now.UnixMicro(), limit)
 	return out, db.readErr("read newest due", err)
 }
 
 // NextDue implements store.LaneReader.
 func (db *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
-	if err := db.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
-		return time.Time{}, err
-	}
 	var due time.Time
 	err := db.row(ctx, nextDue, endpoint, now.UnixMicro()).Scan(when(&due))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -72,9 +63,6 @@ FROM e WHERE e.id IS NOT NULL`
 
 // PendingEndpoints implements store.LaneReader.
 func (db *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.PendingEndpoint, error) {
-	if err := db.catchUp(ctx, store.Scope{}); err != nil {
-		return nil, err
-	}
 	out, err := list(ctx, db, func(r scannable, p *store.PendingEndpoint) error {
 		return r.Scan(&p.ID, when(&p.Due))
 	}, pendingEndpoints)
@@ -91,9 +79,6 @@ const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= ?
 
 // AcceptedSince implements store.LaneReader.
 func (db *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
-	if err := db.catchUp(ctx, store.Scope{}); err != nil {
-		return nil, err
-	}
 	out, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) }, acceptedSince, since)
 	return out, db.readErr("read accepted endpoints", err)
 }

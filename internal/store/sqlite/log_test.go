@@ -21,15 +21,16 @@ import (
 
 // TestLogPerEventAtALowRate publishes 77 events a second, each delivered 5 ms later,
 // and measures how much log an event costs: results that wait a moment for each
-// other must at least halve it. docs/performance.md has the figures.
+// other must spare a fifth of it, most of their own share. docs/performance.md has
+// the figures.
 func TestLogPerEventAtALowRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // ids tell the time from 2024 on
 		alone, shared := logPerEvent(t, 0), logPerEvent(t, 100*time.Millisecond)
 		t.Logf("log per event at 77 events/s: %.1f KiB, and %.1f KiB with results that wait up to 100 ms", alone/1024, shared/1024)
-		if shared > alone/2 {
-			t.Errorf("%.0f bytes of log per event, %.0f without the wait: not halved", shared, alone)
+		if shared > alone*4/5 {
+			t.Errorf("%.0f bytes of log per event, %.0f without the wait: less than a fifth is spared", shared, alone)
 		}
 	})
 }

@@ -31,10 +31,10 @@ SELECT e.tenant_id, 256 + length(e.payload) + 512 * (SELECT count(*) FROM delive
      FROM attempts a WHERE a.delivery_id IN (SELECT d.id FROM deliveries d WHERE d.event_id = e.id))
 FROM events e WHERE e.id = ?1`
 
-	deleteBorn       = `DELETE FROM first_attempts WHERE id IN (SELECT first_attempt_id FROM deliveries WHERE event_id = ?1)`
-	deleteAttempts   = `DELETE FROM attempts WHERE delivery_id IN (SELECT id FROM deliveries WHERE event_id = ?1)`
-	deleteDeliveries = `DELETE FROM deliveries WHERE event_id = ?1`
-	deleteEvent      = `DELETE FROM events WHERE id = ?1`
+	deleteFirstAttempts = `DELETE FROM first_attempts WHERE id IN (SELECT first_attempt_id FROM deliveries WHERE event_id = ?1)`
+	deleteAttempts      = `DELETE FROM attempts WHERE delivery_id IN (SELECT id FROM deliveries WHERE event_id = ?1)`
+	deleteDeliveries    = `DELETE FROM deliveries WHERE event_id = ?1`
+	deleteEvent         = `DELETE FROM events WHERE id = ?1`
 
 	deleteExpiredKeys = `
 DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
@@ -50,9 +50,6 @@ DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= ?1 L
 // Prune implements store.Maintenance. It looks for events without the writer's
 // turn, so that a long search past kept events delays nobody.
 func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
-	if err := db.catchUp(ctx, store.Scope{}); err != nil {
-		return store.Pruned{}, err
-	}
 	events, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) },
 		prunable, hook.IDFloor(p.Before), p.DeadAfter.UnixMicro(), p.Limit)
 	if err != nil {
@@ -109,7 +106,7 @@ func (t tx) pruneEvent(id hook.ID, p store.PruneStep, out *store.Pruned, left ma
 	for _, step := range []struct {
 		stmt  string
 		count *int64
-	}{{deleteBorn, &out.Attempts}, {deleteAttempts, &out.Attempts}, {deleteDeliveries, &out.Deliveries}, {deleteEvent, &out.Events}} {
+	}{{deleteFirstAttempts, &out.Attempts}, {deleteAttempts, &out.Attempts}, {deleteDeliveries, &out.Deliveries}, {deleteEvent, &out.Events}} {
 		n, err := t.exec(step.stmt, id)
 		if err != nil {
 			return err

@@ -125,9 +125,6 @@ func (db *DB) CountByEndpoint(ctx context.Context, df store.DeliveryFilter, limi
 	if err := db.usable(); err != nil {
 		return nil, err
 	}
-	if err := db.catchUpToFind(ctx, &df); err != nil {
-		return nil, err
-	}
 	type row struct {
 		endpoint hook.ID
 		count    int64

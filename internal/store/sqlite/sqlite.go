@@ -51,10 +51,6 @@ type DB struct {
 	lost    chan struct{}         // closed then
 	trouble func(doing string, err error)
 
-	unwritten *store.Unwritten
-	since     hook.ID // as stored; belongs to whoever has the writer's turn
-	recovered bool    // since is known
-
 	shards   shardTable
 	prepared sync.Map // query text → *sql.Stmt on the read pool
 }
@@ -73,7 +69,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db := &DB{path: path, lock: lock, lost: make(chan struct{}), trouble: o.Trouble, unwritten: store.NewUnwritten()}
+	db := &DB{path: path, lock: lock, lost: make(chan struct{}), trouble: o.Trouble}
 	if err := db.open(ctx, path, o); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
@@ -103,20 +99,13 @@ func (db *DB) open(ctx context.Context, path string, o Options) error {
 	if err := db.Ping(ctx); err != nil {
 		return err
 	}
-	if err := db.recover(ctx); err != nil {
-		return err
-	}
 	return db.loadShards(ctx)
 }
 
-// Close waits for the write that is running, writes what has no row yet, closes
-// all connections and gives the directory up. The store must not be used
-// afterwards.
+// Close waits for the write that is running, closes all connections and gives
+// the directory up. The store must not be used afterwards.
 func (db *DB) Close() error {
 	var errs []error
-	if db.recovered && db.usable() == nil {
-		errs = append(errs, db.writeRest())
-	}
 	db.prepared.Range(func(_, stmt any) bool {
 		errs = append(errs, stmt.(*sql.Stmt).Close())
 		return true
@@ -158,9 +147,6 @@ SELECT max(
 
 // MaxID returns the greatest id stored, 0 in an empty store.
 func (db *DB) MaxID(ctx context.Context) (hook.ID, error) {
-	if err := db.catchUp(ctx, store.Scope{}); err != nil {
-		return 0, err
-	}
 	var id hook.ID
 	err := db.row(ctx, maxID).Scan(&id)
 	return id, db.vitalErr("read greatest id", err)

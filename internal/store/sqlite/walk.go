@@ -145,9 +145,6 @@ func looker[R any](ctx context.Context, db *DB, df *store.DeliveryFilter, w stor
 func find[R any](ctx context.Context, db *DB, df *store.DeliveryFilter, p store.Page,
 	columns string, scan func(scannable, *R) error, id func(R) hook.ID,
 ) (rows []R, next hook.ID, err error) {
-	if err := db.catchUpToFind(ctx, df); err != nil {
-		return nil, 0, err
-	}
 	w, err := db.chooseWalk(ctx, df, p)
 	if err != nil {
 		return nil, 0, err
@@ -156,9 +153,6 @@ func find[R any](ctx context.Context, db *DB, df *store.DeliveryFilter, p store.
 }
 
 func (db *DB) countMatching(ctx context.Context, df *store.DeliveryFilter, p store.Page) (store.Counted, error) {
-	if err := db.catchUpToFind(ctx, df); err != nil {
-		return store.Counted{}, err
-	}
 	if df.CountsDue() {
 		endpoints, all, err := db.endpointsOf(ctx, df)
 		if err != nil {

@@ -28,9 +28,6 @@ FROM (SELECT coalesce(sum(attempts > 0), 0) AS retrying, count(*) AS seen FROM (
 func (db *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) ([]store.RetryDepth, error) {
 	out := make([]store.RetryDepth, 0, len(endpoints))
 	for _, id := range endpoints {
-		if err := db.catchUpToShow(ctx, store.Scope{Endpoint: id}); err != nil {
-			return nil, err
-		}
 		var held, retrying, seen int64
 		if err := db.row(ctx, retryDepth, id, now.UnixMicro(), limit).Scan(&held, &retrying, &seen); err != nil {
 			return nil, db.readErr("measure retry queue", err)

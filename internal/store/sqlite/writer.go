@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
-
-	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // writer is the one connection that writes. Whoever has its turn may use it;
@@ -100,13 +98,9 @@ func (t tx) row(query string, args ...any) *sql.Row {
 	return t.conn.QueryRowContext(t.ctx, query, args...)
 }
 
-// update runs fn in a write transaction and commits it unless fn fails. fn sees
-// the rows of all deliveries.
+// update runs fn in a write transaction and commits it unless fn fails.
 func (db *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
 	return db.exclusive(ctx, doing, func(ctx context.Context) error {
-		if err := db.writeOut(ctx, db.unwritten.Matching(store.Scope{})); err != nil {
-			return err
-		}
 		if err := db.write.transaction(ctx, fn); err != nil {
 			return err
 		}
