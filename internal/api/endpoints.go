@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -121,9 +122,6 @@ func (a *API) createEndpoint(ctx context.Context, c *call, in *endpointCreate) (
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkRoom(ctx, t); err != nil {
-		return nil, err
-	}
 	secrets, err := a.newSecrets(c, d.endpoint, in.Body.Secret)
 	if err != nil {
 		return nil, err
@@ -132,7 +130,12 @@ func (a *API) createEndpoint(ctx context.Context, c *call, in *endpointCreate) (
 	s.Endpoint, s.TenantPolicy, s.Secrets = d.endpoint, t.Policy, secrets.stored
 	view := a.view(s, c.now)
 	rec := a.audit(c, t.ID, "endpoint.create", view.ID, diffOf(nil, view))
-	if err := a.cfg.Store.CreateEndpoint(ctx, d.endpoint, secrets.stored, rec); err != nil {
+	most, rule := a.endpointLimit(t)
+	err = a.cfg.Store.CreateEndpoint(ctx, d.endpoint, secrets.stored, most, rec)
+	switch {
+	case errors.Is(err, hook.ErrTooManyEndpoints):
+		return nil, fieldError(rule, "out_of_range", fmt.Sprintf("of %d is reached for this tenant", most))
+	case err != nil:
 		return nil, fmt.Errorf("create endpoint: %w", err)
 	}
 	a.cfg.Bell.EndpointChanged(t.ID, d.endpoint.ID)
@@ -147,24 +150,13 @@ func (a *API) createEndpoint(ctx context.Context, c *call, in *endpointCreate) (
 	}, nil
 }
 
-// checkRoom holds the tenant to its number of endpoints. Two creates at once may
-// both pass: the limit guards against floods, not against one too many.
-func (a *API) checkRoom(ctx context.Context, t hook.Tenant) error {
-	limit, rule := t.Limits.MaxEndpoints, "limits.max_endpoints"
-	if limit == 0 {
-		limit, rule = a.cfg.MaxEndpoints, "ingest.tenant_max_endpoints"
+// endpointLimit returns how many endpoints a tenant may have, 0 for any number,
+// and the name of the setting that says so.
+func (a *API) endpointLimit(t hook.Tenant) (most int64, rule string) {
+	if t.Limits.MaxEndpoints > 0 {
+		return t.Limits.MaxEndpoints, "limits.max_endpoints"
 	}
-	if limit == 0 {
-		return nil
-	}
-	n, err := a.cfg.Store.CountEndpoints(ctx, t.ID)
-	if err != nil {
-		return fmt.Errorf("count endpoints: %w", err)
-	}
-	if n >= limit {
-		return fieldError(rule, "out_of_range", fmt.Sprintf("of %d is reached for this tenant", limit))
-	}
-	return nil
+	return a.cfg.MaxEndpoints, "ingest.tenant_max_endpoints"
 }
 
 func (a *API) patchEndpoint(ctx context.Context, c *call, in *endpointPatch) (*versioned[endpointView], error) {

@@ -49,7 +49,12 @@ func (a *App) prepareDataDir() (unlock func(), err error) {
 }
 
 func (a *App) openStore(ctx context.Context) error {
-	db, err := a.openDB(ctx)
+	var db store.DB
+	// A server that is not there may be a wrong address: nobody waits for that one.
+	err := a.tryAgain(ctx, "open the store", func(ctx context.Context) (err error) {
+		db, err = a.openDB(ctx)
+		return err
+	}, postgres.Slow)
 	if err != nil {
 		return err
 	}
@@ -94,16 +99,23 @@ func (a *App) join(ctx context.Context) error {
 		return err
 	}
 	now := time.Now().Truncate(time.Microsecond)
-	maxID, err := a.db.MaxID(ctx)
+	var maxID hook.ID
+	err = a.patiently(ctx, "read the greatest id", func(ctx context.Context) (err error) {
+		maxID, err = a.db.MaxID(ctx)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("read greatest id: %w", err)
 	}
 	// The slot of a new node is not known before it has joined; its id is drawn
 	// at random within this millisecond instead.
 	newID := hook.IDFloor(now) + hook.ID(randomBits()&(1<<22-1))
-	a.node, err = a.db.Join(ctx, hook.Node{
-		Name: name, Addr: a.opts.Listen, Version: a.opts.Version, StartedAt: now,
-	}, newID, a.opts.LeaseTTL)
+	err = a.patiently(ctx, "join", func(ctx context.Context) (err error) {
+		a.node, err = a.db.Join(ctx, hook.Node{
+			Name: name, Addr: a.opts.Listen, Version: a.opts.Version, StartedAt: now,
+		}, newID, a.opts.LeaseTTL)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("join as node %s: %w", name, err)
 	}
@@ -156,7 +168,11 @@ func (a *App) openVault(ctx context.Context) error {
 	if a.vault, err = vault.Open(keys); err != nil {
 		return err
 	}
-	want, err := a.db.ClaimSetting(ctx, "encryption_key_id", keys[0].ID())
+	var want string
+	err = a.patiently(ctx, "compare encryption keys", func(ctx context.Context) (err error) {
+		want, err = a.db.ClaimSetting(ctx, "encryption_key_id", keys[0].ID())
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("compare encryption keys: %w", err)
 	}
@@ -194,10 +210,15 @@ func (a *App) encryptionKeys() ([]vault.Key, error) {
 // key when it was made here and must be shown.
 func (a *App) bootstrap(ctx context.Context) (string, error) {
 	now := time.Now().Truncate(time.Microsecond)
-	if err := a.defaultTenant(ctx, now); err != nil {
+	err := a.patiently(ctx, "make the default tenant", func(ctx context.Context) error { return a.defaultTenant(ctx, now) })
+	if err != nil {
 		return "", err
 	}
-	n, err := a.db.CountAdminKeys(ctx, now)
+	var n int
+	err = a.patiently(ctx, "count admin keys", func(ctx context.Context) (err error) {
+		n, err = a.db.CountAdminKeys(ctx, now)
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("count admin keys: %w", err)
 	}
@@ -222,7 +243,8 @@ func (a *App) adminKeyFile() string { return filepath.Join(a.opts.DataDir, admin
 
 func (a *App) storeAdminKey(ctx context.Context, prefix string, hash [32]byte, now time.Time) error {
 	key := hook.APIKey{ID: a.ids.Next(now), Name: "first admin key", Prefix: prefix, Hash: hash, Scope: hook.ScopeAdmin, CreatedAt: now}
-	err := a.db.CreateKey(ctx, key, a.audit("key.create", hook.KeyPrefix.Format(key.ID), now))
+	record := a.audit("key.create", hook.KeyPrefix.Format(key.ID), now)
+	err := a.patiently(ctx, "store the admin key", func(ctx context.Context) error { return a.db.CreateKey(ctx, key, record) })
 	if err != nil {
 		if _, known := a.db.KeyByHash(ctx, hash); known == nil {
 			return nil // another node starting now has stored the same key
@@ -234,7 +256,7 @@ func (a *App) storeAdminKey(ctx context.Context, prefix string, hash [32]byte, n
 
 func (a *App) defaultTenant(ctx context.Context, now time.Time) error {
 	_, err := a.db.TenantByUID(ctx, hook.DefaultTenantUID)
-	if err == nil || !errors.Is(err, hook.ErrNotFound) {
+	if !errors.Is(err, hook.ErrNotFound) {
 		return err
 	}
 	t := hook.Tenant{

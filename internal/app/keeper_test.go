@@ -67,7 +67,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	audit.ID = h.ids.Next(now)
-	if err := db.CreateEndpoint(t.Context(), e, nil, audit); err != nil {
+	if err := db.CreateEndpoint(t.Context(), e, nil, 0, audit); err != nil {
 		t.Fatal(err)
 	}
 	h.endpoint = e

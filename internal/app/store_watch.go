@@ -87,7 +87,8 @@ func (w *storeWatch) state() metric.Store {
 	return metric.Store{DamagedReads: w.damaged.Load(), LogBytes: w.logBytes.Load(), LogWritten: w.written.Load(), LogLimit: w.logLimit}
 }
 
-// logWarning is the share of its limit from which the log is too long.
+// logWarning is the share of its limit above which the log is too long. With the
+// least limit that is exactly what is kept of a log that was shortened.
 const logWarning = 4
 
 // logIs hears how long the log is. Moving it to the file keeps it short, unless
@@ -97,7 +98,7 @@ func (w *storeWatch) logIs(bytes int64) {
 	if w.logLimit == 0 {
 		return
 	}
-	switch long := bytes >= w.logLimit/logWarning; {
+	switch long := bytes > w.logLimit/logWarning; {
 	case long && !w.growing.Swap(true):
 		w.log.Warn("the log of the store grows: another program reads the database file and does not end; find and end it",
 			"log_bytes", bytes, "limit_bytes", w.logLimit)

@@ -79,7 +79,7 @@ func (l *logText) String() string {
 }
 
 // run starts a server on a folder and returns it with its log and its end.
-func run(t *testing.T, dir, key string) (s *server, log *logText, ended <-chan error) {
+func run(t *testing.T, dir, key string, tune ...func(*app.Options)) (s *server, log *logText, ended <-chan error) {
 	t.Helper()
 	cfg, err := config.Load(config.Input{Version: "test", Environ: []string{
 		"BREAKWATER_DATA_DIR=" + dir, "BREAKWATER_LISTEN=127.0.0.1:0", "BREAKWATER_DEV=true",
@@ -91,6 +91,9 @@ func run(t *testing.T, dir, key string) (s *server, log *logText, ended <-chan e
 	log = &logText{}
 	cfg.Options.Announce = func(s app.Started) { started <- s }
 	cfg.Options.Log = slog.New(slog.NewTextHandler(log, nil))
+	for _, fn := range tune {
+		fn(&cfg.Options)
+	}
 	a, err := app.New(cfg.Options)
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +169,8 @@ func TestLongLogIsToldAndBounded(t *testing.T) {
 		warned, refuse bool
 	}{
 		{0, false, false},
-		{249, false, false},
-		{250, true, false},
+		{250, false, false},
+		{251, true, false},
 		{999, true, false},
 		{1000, true, true},
 		{5000, true, true},
@@ -190,6 +193,65 @@ func TestLongLogIsToldAndBounded(t *testing.T) {
 	if n := strings.Count(log.String(), "the log of the store grows"); n != 2 {
 		t.Errorf("%d lines tell of the growth, want 2:\n%s", n, log)
 	}
+}
+
+// TestOutsideReaderLetsTheLogGrow lets another program read the file of a server
+// and not end. The log grows, which is told and shown; past its limit new events
+// are refused. When the reader has gone, they are taken again.
+func TestOutsideReaderLetsTheLogGrow(t *testing.T) {
+	t.Parallel()
+	const limit, payload = 80 << 20, 1 << 20 // above what is left of a log that was shortened
+	dir := t.TempDir()
+	s, log, _ := run(t, dir, "", func(o *app.Options) { o.LogLimit, o.MaxPayload = limit, 2*payload })
+	db, err := sql.Open("sqlite", filepath.Join(dir, "breakwater.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	reader, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := reader.QueryRowContext(t.Context(), "SELECT count(*) FROM events").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+
+	event := `{"type":"a","payload":"` + strings.Repeat("x", payload) + `"}`
+	publish := func() (int, string) { return s.do(http.MethodPost, s.url+"/v1/tenants/default/events", s.key, event) }
+	accepted, refusal := 0, ""
+	for refusal == "" {
+		switch status, text := publish(); {
+		case status == 202 && accepted < 4*limit/payload:
+			accepted++
+		case status == 507:
+			refusal = text
+		default:
+			t.Fatalf("event %d = %d %s", accepted, status, text)
+		}
+	}
+	if !strings.Contains(refusal, "disk_full") || accepted < limit/payload/2 {
+		t.Errorf("after %d events of %d bytes: %s", accepted, payload, refusal)
+	}
+	const grows = "the log of the store grows: another program reads the database file"
+	if text := log.String(); strings.Count(text, grows) != 1 {
+		t.Errorf("want one line that tells of the growth:\n%s", text)
+	}
+	if ready := s.api(http.MethodGet, "/readyz", ""); !strings.Contains(ready, grows) {
+		t.Errorf("/readyz = %s", ready)
+	}
+	s.eventually("the growth is recorded", func() bool {
+		return strings.Contains(s.api(http.MethodGet, "/v1/operational-events?type=store.log.growing", ""), `"log_bytes"`)
+	})
+	_, metrics := s.do(http.MethodGet, s.url+"/metrics", "", "")
+	if !strings.Contains(metrics, "breakwater_store_log_bytes ") || !strings.Contains(metrics, "breakwater_store_log_limit_bytes 8.388608e+07") {
+		t.Error("the metrics do not show the log and its limit")
+	}
+
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("events are taken again", func() bool { status, _ := publish(); return status == 202 })
 }
 
 // TestPortInUseLeavesNoFolder starts where another process listens.

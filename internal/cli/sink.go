@@ -67,13 +67,6 @@ func (f *sinkFlags) define(flags *pflag.FlagSet) {
 			flag.NoOptDefVal = "true"
 		}
 	}
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		field := strings.ReplaceAll(name, "-", "_")
-		if current := sink.CurrentName(field); current != field {
-			name = flagName(current)
-		}
-		return pflag.NormalizedName(name)
-	})
 }
 
 func flagName(field string) string { return strings.ReplaceAll(field, "_", "-") }

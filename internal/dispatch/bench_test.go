@@ -129,7 +129,7 @@ func newBenchEngine(b *testing.B, endpoints int) *benchEngine {
 		must(err)
 		must(db.CreateEndpoint(b.Context(), ep, []hook.Secret{{
 			ID: id(), TenantID: e.tenant, EndpointID: ep.ID, Scheme: hook.SchemeStandard, KeyID: sealer, Sealed: sealed, CreatedAt: now,
-		}}, hook.Audit{ID: id(), At: now}))
+		}}, 0, hook.Audit{ID: id(), At: now}))
 		e.endpoints = append(e.endpoints, ep.ID)
 	}
 	e.run(b, dispatch.Config{

@@ -187,7 +187,7 @@ func (r *rig) endpointWith(policy string, change func(*hook.Endpoint)) hook.Endp
 	r.must(err)
 	r.must(r.db.CreateEndpoint(r.ctx(), e, []hook.Secret{{
 		ID: r.ids.Next(now), TenantID: e.TenantID, EndpointID: e.ID, Scheme: secret.Scheme(), KeyID: keyID, Sealed: sealed, CreatedAt: now,
-	}}, r.audit()))
+	}}, 0, r.audit()))
 	return e
 }
 

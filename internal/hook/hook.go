@@ -12,13 +12,14 @@ import "errors"
 // Errors that cross package borders. Adapters wrap them with %w; the API turns
 // them into problem documents.
 var (
-	ErrNotFound        = errors.New("not found")
-	ErrUIDTaken        = errors.New("uid is already taken")
-	ErrVersionMismatch = errors.New("version does not match")
-	ErrStateConflict   = errors.New("state does not allow this")
-	ErrTenantNotEmpty  = errors.New("tenant is not empty")
-	ErrLastAdminKey    = errors.New("the last admin key cannot be revoked")
-	ErrTooManySecrets  = errors.New("too many active secrets")
+	ErrNotFound         = errors.New("not found")
+	ErrUIDTaken         = errors.New("uid is already taken")
+	ErrVersionMismatch  = errors.New("version does not match")
+	ErrStateConflict    = errors.New("state does not allow this")
+	ErrTenantNotEmpty   = errors.New("tenant is not empty")
+	ErrLastAdminKey     = errors.New("the last admin key cannot be revoked")
+	ErrTooManySecrets   = errors.New("too many active secrets")
+	ErrTooManyEndpoints = errors.New("too many endpoints")
 
 	// ErrStoreUnavailable means that the store could not confirm the write:
 	// nothing was promised and the same request may be sent again.

@@ -96,7 +96,7 @@ func (r *rig) endpointOf(tenant hook.Tenant, policy string, types ...string) hoo
 		ID: r.ids.Next(now), TenantID: tenant.ID, URL: "https://example.test/", Types: types, Policy: []byte(policy),
 		Signatures: []hook.Signature{{Scheme: hook.SchemeStandard}}, Rev: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	r.must(r.db.CreateEndpoint(context.Background(), e, nil, r.audit()))
+	r.must(r.db.CreateEndpoint(context.Background(), e, nil, 0, r.audit()))
 	return e
 }
 

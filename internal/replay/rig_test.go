@@ -165,7 +165,7 @@ func (r *rig) endpoint() hook.Endpoint {
 		ID: r.id(), TenantID: r.tenant.ID, URL: "https://example.test/", Types: []string{"*"}, Policy: []byte("{}"),
 		Rev: 1, CreatedAt: r.now(), UpdatedAt: r.now(),
 	}
-	r.must(r.db.CreateEndpoint(r.ctx(), e, nil, r.audit()))
+	r.must(r.db.CreateEndpoint(r.ctx(), e, nil, 0, r.audit()))
 	return e
 }
 

@@ -50,7 +50,7 @@ func newRig(t *testing.T) *rig {
 		ID: r.ids.Next(now), TenantID: r.tenant.ID, URL: "https://example.test/", Types: []string{"*"}, Policy: []byte("{}"),
 		Signatures: []hook.Signature{{Scheme: hook.SchemeStandard}}, Rev: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	r.must(db.CreateEndpoint(t.Context(), r.endpoint, nil, r.audit()))
+	r.must(db.CreateEndpoint(t.Context(), r.endpoint, nil, 0, r.audit()))
 	held, err := db.TakeShards(t.Context(), 1, []int{r.shard()}, true, 0)
 	r.must(err)
 	r.epoch = held[0].Epoch

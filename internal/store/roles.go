@@ -74,16 +74,16 @@ func StoredByAttempt(filled int) int64 { return attemptWeight + int64(filled) }
 // Endpoints keeps endpoints and their secrets. Every change bumps the
 // endpoint's Rev and the tenant's ConfigRev.
 type Endpoints interface {
-	// CreateEndpoint fails with hook.ErrUIDTaken.
-	CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, a hook.Audit) error
+	// CreateEndpoint fails with hook.ErrUIDTaken, and with hook.ErrTooManyEndpoints
+	// when the tenant has most endpoints already that are not deleted, also when
+	// several are created at the same moment. With 0 it may have any number.
+	CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, most int64, a hook.Audit) error
 	EndpointByID(ctx context.Context, tenant, id hook.ID) (hook.Endpoint, error)
 	EndpointByUID(ctx context.Context, tenant hook.ID, uid string) (hook.Endpoint, error)
 	ListEndpoints(ctx context.Context, tenant hook.ID, p Page) ([]hook.Endpoint, error)
 	// EndpointsOf returns all endpoints of a tenant that are not deleted, with
 	// the ConfigRev they belong to, read in one snapshot.
 	EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error)
-	// CountEndpoints counts a tenant's endpoints that are not deleted.
-	CountEndpoints(ctx context.Context, tenant hook.ID) (int64, error)
 	// UpdateEndpoint stores e if the stored Rev is e.Rev, else it fails with
 	// hook.ErrVersionMismatch.
 	UpdateEndpoint(ctx context.Context, e hook.Endpoint, a hook.Audit) (hook.Endpoint, error)

@@ -212,7 +212,7 @@ func (c *change) read(name string, raw json.RawMessage) error {
 		c.secrets = read
 		return err
 	}
-	f, ok := fieldNamed(CurrentName(name))
+	f, ok := fieldNamed(name)
 	if !ok {
 		return errors.New("there is no such setting")
 	}

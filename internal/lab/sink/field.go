@@ -35,19 +35,6 @@ func (e *FieldError) Unwrap() error { return e.Rule }
 // Fields returns all settings, in the order in which to show them.
 func Fields() []Field { return append([]Field(nil), fields...) }
 
-// olderNames are names by which some settings were known first.
-var olderNames = map[string]string{
-	"for": "fail_for", "rate_limit": "throttle_over", "rate_burst": "throttle_burst",
-}
-
-// CurrentName returns the name of a setting that may be called by an older one.
-func CurrentName(name string) string {
-	if current, ok := olderNames[name]; ok {
-		return current
-	}
-	return name
-}
-
 // The bounds of settings.
 const (
 	maxDuration   = 24 * time.Hour

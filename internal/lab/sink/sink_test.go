@@ -291,7 +291,7 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSink(t, sink.Behaviour{Latency: time.Second})
-		control(t, s, "", `{"fail":503,"for":"5s","latency":"0s"}`)
+		control(t, s, "", `{"fail":503,"fail_for":"5s","latency":"0s"}`)
 		start := time.Now()
 		if code := post(s, "/", "").Code; code != 503 || time.Since(start) != 0 {
 			t.Errorf("got %d after %v, want 503 at once", code, time.Since(start))
@@ -300,7 +300,7 @@ func TestControl(t *testing.T) {
 		if code := post(s, "/", "").Code; code != 200 {
 			t.Errorf("after 5s: %d, want 200", code)
 		}
-		control(t, s, "", `{"reset":true,"rate_limit":"1/s"}`)
+		control(t, s, "", `{"reset":true,"throttle_over":"1/s"}`)
 		post(s, "/", "")
 		post(s, "/", "")
 		if c := s.Report(); c.Requests != 2 || c.Throttled != 1 {
@@ -315,11 +315,11 @@ func TestControl(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"fial":1}`:                 "fial: there is no such setting",
 		`{"fail":42}`:                "fail: must be a status between 200 and 599",
-		`{"for":"soon"}`:             "for: must be a duration between 0s and 24h",
+		`{"fail_for":"soon"}`:        "fail_for: must be a duration between 0s and 24h",
 		`{"fail_for":"5s"}`:          "fail_for: goes with fail",
 		`{"after":"5s"}`:             "after: goes with fail, fail_rate or down_for",
 		`{"flap_every":"1s"}`:        "flap_for: must be more than 0s and less than flap_every",
-		`{"rate_limit":"x"}`:         "rate_limit: must be requests per second",
+		`{"throttle_over":"x"}`:      "throttle_over: must be requests per second",
 		`{"secrets":["x"]}`:          "secrets: ",
 		`{"secrets":1}`:              "secrets: must be a list",
 		`{`:                          "read change: ",

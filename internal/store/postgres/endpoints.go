@@ -70,18 +70,39 @@ func (d *DB) changeConfig(ctx context.Context, tenant hook.ID, a hook.Audit, fn 
 	})
 }
 
+const countEndpoints = `SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL`
+
+// roomForEndpoint checks that the tenant may have one endpoint more. The lock of
+// its configuration is held, so no other one comes in between.
+func roomForEndpoint(ctx context.Context, tx pgx.Tx, tenant hook.ID, most int64) error {
+	if most == 0 {
+		return nil
+	}
+	var n int64
+	if err := tx.QueryRow(ctx, countEndpoints, tenant).Scan(&n); err != nil {
+		return err
+	}
+	if n >= most {
+		return hook.ErrTooManyEndpoints
+	}
+	return nil
+}
+
 const insertEndpoint = `
 INSERT INTO endpoints (id, tenant_id, uid, shard, url, description, event_types, headers_sealed, policy, signatures, body_mode, metadata,
   state, state_reason, rev, probe_wanted_at, reset_wanted_at, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
 
 // CreateEndpoint stores a new endpoint with its first secrets.
-func (d *DB) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, a hook.Audit) error {
+func (d *DB) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, most int64, a hook.Audit) error {
 	docs, err := documentsOf(&e)
 	if err != nil {
 		return err
 	}
 	err = d.changeConfig(ctx, e.TenantID, a, func(tx pgx.Tx) error {
+		if err := roomForEndpoint(ctx, tx, e.TenantID, most); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, insertEndpoint, e.ID, e.TenantID, orNull(e.UID), hook.ShardOf(e.ID), e.URL, e.Description, docs.types,
 			e.HeadersSealed, orEmpty(e.Policy), docs.signatures, e.Body, docs.metadata, e.State, e.StateReason, max(e.Rev, 1),
 			at(e.ProbeWantedAt), at(e.ResetWantedAt), at(e.CreatedAt), at(e.UpdatedAt))
@@ -166,16 +187,6 @@ func (d *DB) EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, 
 		return nil, 0, failed("read endpoints of tenant", err)
 	}
 	return all, rev, nil
-}
-
-const countEndpoints = `SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL`
-
-// CountEndpoints counts a tenant's endpoints that are not deleted.
-func (d *DB) CountEndpoints(ctx context.Context, tenant hook.ID) (n int64, err error) {
-	if err := d.pool.QueryRow(ctx, countEndpoints, tenant).Scan(&n); err != nil {
-		return 0, failed("count endpoints", err)
-	}
-	return n, nil
 }
 
 const updateEndpoint = `

@@ -25,6 +25,8 @@ const (
 	codeCheckViolation  = "23514"
 	codeLockTimeout     = "55P03"
 	codeUndefinedTable  = "42P01"
+	codeStatementEnded  = "57014" // by statement_timeout
+	codeIdleInTx        = "25P03" // idle_in_transaction_session_timeout
 )
 
 // codeOf returns the SQLSTATE of an error that the server reported, else "".
@@ -79,6 +81,17 @@ func failed(doing string, err error) error {
 // Away reports whether an error says that the server cannot be reached: the same
 // may work later, and nothing but its absence is to blame.
 func Away(err error) bool { return unreachable(err) }
+
+// Slow reports whether an error says that the server, or this process, had no time
+// for what was asked: the same may work later.
+func Slow(err error) bool {
+	switch codeOf(err) {
+	case codeStatementEnded, codeLockTimeout, codeIdleInTx:
+		return true
+	default:
+		return false
+	}
+}
 
 // unreachable reports whether the server is away, stopping, starting or out of
 // connections: the same request may work later.

@@ -90,7 +90,7 @@ func (n *node) endpoint(ten hook.Tenant) hook.Endpoint {
 		ID: n.id(), TenantID: ten.ID, URL: "https://example.test/", Types: []string{"*"}, Policy: json.RawMessage(`{}`),
 		Rev: 1, CreatedAt: time.Now(), UpdatedAt: time.Now(),
 	}
-	n.check(n.db.CreateEndpoint(n.t.Context(), e, nil, n.audit()), "CreateEndpoint")
+	n.check(n.db.CreateEndpoint(n.t.Context(), e, nil, 0, n.audit()), "CreateEndpoint")
 	return e
 }
 

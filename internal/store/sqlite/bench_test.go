@@ -88,7 +88,7 @@ func newLoad(tb testing.TB, db *sqlite.DB, endpoints int) *load {
 	check(tb, db.CreateTenant(ctx, hook.Tenant{ID: w.tenant, CreatedAt: w.now, UpdatedAt: w.now}, hook.Audit{ID: w.id(), At: w.now}))
 	for range endpoints {
 		e := hook.Endpoint{ID: w.id(), TenantID: w.tenant, CreatedAt: w.now, UpdatedAt: w.now}
-		check(tb, db.CreateEndpoint(ctx, e, nil, hook.Audit{ID: w.id(), At: w.now}))
+		check(tb, db.CreateEndpoint(ctx, e, nil, 0, hook.Audit{ID: w.id(), At: w.now}))
 		w.endpoints = append(w.endpoints, e.ID)
 	}
 	w.rev, err = db.ConfigRev(ctx, w.tenant)

@@ -45,19 +45,39 @@ func endpointValues(e hook.Endpoint) ([]any, error) {
 	}, nil
 }
 
+const countEndpoints = `SELECT count(*) FROM endpoints WHERE tenant_id = ?1 AND deleted_at IS NULL`
+
+// roomForEndpoint checks that the tenant may have one endpoint more.
+func (t tx) roomForEndpoint(tenant hook.ID, most int64) error {
+	if most == 0 {
+		return nil
+	}
+	var n int64
+	if err := t.row(countEndpoints, tenant).Scan(&n); err != nil {
+		return err
+	}
+	if n >= most {
+		return hook.ErrTooManyEndpoints
+	}
+	return nil
+}
+
 const insertEndpoint = `
 INSERT INTO endpoints (uid, url, description, event_types, headers_sealed, policy, signatures, body_mode, metadata, state, state_reason,
   probe_wanted_at, reset_wanted_at, updated_at, id, tenant_id, shard, rev, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // CreateEndpoint implements store.Endpoints.
-func (db *DB) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, a hook.Audit) error {
+func (db *DB) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, most int64, a hook.Audit) error {
 	values, err := endpointValues(e)
 	if err != nil {
 		return fmt.Errorf("create endpoint: %w", err)
 	}
 	values = append(values, e.ID, e.TenantID, hook.ShardOf(e.ID), cmp.Or(e.Rev, 1), e.CreatedAt.UnixMicro())
 	return db.update(ctx, "create endpoint", func(t tx) error {
+		if err := t.roomForEndpoint(e.TenantID, most); err != nil {
+			return err
+		}
 		if _, err := t.exec(insertEndpoint, values...); err != nil {
 			return parentMissing(uidTaken(err))
 		}
@@ -119,15 +139,6 @@ func (db *DB) EndpointsOf(ctx context.Context, tenant hook.ID) (out []hook.Endpo
 		return err
 	})
 	return out, rev, db.readErr("read endpoints", err)
-}
-
-const countEndpoints = `
-SELECT count(*) FROM endpoints WHERE tenant_id = ?1 AND deleted_at IS NULL`
-
-// CountEndpoints implements store.Endpoints.
-func (db *DB) CountEndpoints(ctx context.Context, tenant hook.ID) (n int64, err error) {
-	err = db.row(ctx, countEndpoints, tenant).Scan(&n)
-	return n, db.readErr("count endpoints", err)
 }
 
 const updateEndpoint = `

@@ -34,7 +34,7 @@ func auditAtomic(w *world) {
 		"WriteAudit":     func() error { return w.db.WriteAudit(w.ctx(), taken) },
 		"CreateTenant":   func() error { return w.db.CreateTenant(w.ctx(), newTenant, taken) },
 		"UpdateTenant":   func() error { _, err := w.db.UpdateTenant(w.ctx(), ten, taken); return err },
-		"CreateEndpoint": func() error { return w.db.CreateEndpoint(w.ctx(), newEndpoint, nil, taken) },
+		"CreateEndpoint": func() error { return w.db.CreateEndpoint(w.ctx(), newEndpoint, nil, 0, taken) },
 		"UpdateEndpoint": func() error { _, err := w.db.UpdateEndpoint(w.ctx(), changed, taken); return err },
 		"DeleteEndpoint": func() error { _, err := w.db.DeleteEndpoint(w.ctx(), ten.ID, e.ID, w.now, taken); return err },
 		"RotateSecret":   func() error { return w.db.RotateSecret(w.ctx(), w.secret(e), w.now, w.now, taken) },

@@ -244,7 +244,7 @@ func destinationComplete(w *world) {
 	e := w.newEndpoint(ten)
 	old, expired := w.secret(e), w.secret(e)
 	expired.ExpiresAt = w.now.Add(-time.Hour)
-	w.check(w.db.CreateEndpoint(w.ctx(), e, []hook.Secret{old, expired}, w.audit(ten.ID, "endpoint.create")), "CreateEndpoint")
+	w.check(w.db.CreateEndpoint(w.ctx(), e, []hook.Secret{old, expired}, 0, w.audit(ten.ID, "endpoint.create")), "CreateEndpoint")
 
 	got := w.destination(e.ID)
 	w.same(got.Endpoint, e, "endpoint")

@@ -144,7 +144,7 @@ func (w *world) tenant() hook.Tenant {
 func (w *world) endpoint(ten hook.Tenant) hook.Endpoint {
 	w.t.Helper()
 	e := w.newEndpoint(ten)
-	w.check(w.db.CreateEndpoint(w.ctx(), e, nil, w.audit(ten.ID, "endpoint.create")), "CreateEndpoint")
+	w.check(w.db.CreateEndpoint(w.ctx(), e, nil, 0, w.audit(ten.ID, "endpoint.create")), "CreateEndpoint")
 	return e
 }
 
