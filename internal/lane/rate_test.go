@@ -448,6 +448,30 @@ func TestWishOfADayIsNoPaceOfADay(t *testing.T) {
 	}
 }
 
+// TestLongWishesAreBelievedSooner: an endpoint that asks for ten seconds each time is
+// paced after a few refusals, for each of them costs ten seconds.
+func TestLongWishesAreBelievedSooner(t *testing.T) {
+	t.Parallel()
+	cfg := wide()
+	cfg.Limit = 1 // so that each hold has one refusal
+	r := newRoad(drive(t, cfg), 10, nil)
+	holds := 0
+	r.answer = func(load int) lane.Outcome {
+		if load > 20 {
+			holds++
+			return lane.Outcome{Class: hook.Throttle, RetryAfter: 10 * time.Second, Hold: 10 * time.Second}
+		}
+		return ok(load)
+	}
+	r.latency = 30 * time.Millisecond
+	r.run(time.Minute, nil)
+	r.arrive(2000)
+	r.run(2*time.Minute, nil)
+	if c := r.l.Checkpoint(); c.Pace == 0 || holds > 5 {
+		t.Errorf("%d refusals, pace %.1f; want a pace after five at most", holds, c.Pace)
+	}
+}
+
 // TestPeopleForget: reset and resume forget everything that was learnt of rates,
 // and a new owner nothing.
 func TestPeopleForget(t *testing.T) {

@@ -24,6 +24,11 @@ const (
 	// with the rate, and refusedSigma how far chance may go beyond.
 	refusedStray = 0.01
 	refusedSigma = 5.0
+	// A long Retry-After weighs more, up to refusedWeight: holds as long as that
+	// cost more than a rate that is too low.
+	refusedShort     = 2 * time.Second
+	refusedWeight    = 5.0
+	refusedWeightMin = 3.0 // of them at least
 	// The same of failures, which fewer endpoints have without a reason.
 	refusedFlaky      = 0.025
 	refusedFlakySigma = 3.0
@@ -48,6 +53,7 @@ type refused struct {
 	slowStart bool          // it is not found yet: grow by a tenth per second
 
 	throttled, answers float64   // of the latest answers
+	weight             float64   // of those that were throttled
 	wave               float64   // throttled answers of the running hold
 	vain               int       // cuts in a row that did not help
 	firm               float64   // the rate when it last was no chance
@@ -76,6 +82,7 @@ func (r *refused) rate(now time.Time) float64 {
 func (r *refused) answered(throttled float64) {
 	r.throttled += throttled - r.throttled/refusedOver
 	r.answers += 1 - r.answers/refusedOver
+	r.weight -= r.weight / refusedOver
 }
 
 // succeed lets a rate that is not found yet grow, a tenth per second of use.
@@ -93,14 +100,18 @@ func (r *refused) share() float64 { return r.throttled / max(1, r.answers) }
 
 // firmly reports whether throttles are too many to be chance.
 func (r *refused) firmly(now time.Time, load float64) bool {
-	return r.wave >= max(refusedWave, refusedWaveShare*load) || r.often(now, refusedStray, refusedSigma)
+	seen := r.throttled
+	if seen >= refusedWeightMin {
+		seen = r.weight
+	}
+	return r.wave >= max(refusedWave, refusedWaveShare*load) || r.often(now, seen, refusedStray, refusedSigma)
 }
 
-// often reports whether more of the latest answers are refusals than a share of
-// them makes by chance.
-func (r *refused) often(now time.Time, share, sigma float64) bool {
+// often reports whether so many refusals are more than a share of the latest
+// answers makes by chance.
+func (r *refused) often(now time.Time, seen, share, sigma float64) bool {
 	stray := share * r.answers
-	return now.Sub(r.voidAt) > refusedVoid && r.throttled >= max(refusedMin, stray+sigma*math.Sqrt(stray))
+	return now.Sub(r.voidAt) > refusedVoid && seen >= max(refusedMin, stray+sigma*math.Sqrt(stray))
 }
 
 // refuse learns from a refusal under a load whose hold ends at until: the rate
@@ -172,6 +183,7 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 	r.wave++
 	r.failures = false
 	r.answered(1)
+	r.weight += min(max(asked.Seconds()/refusedShort.Seconds(), 1), refusedWeight)
 	before := r.learnt
 	l.holdUntil(now, now.Add(wait))
 	if !sameWave || before == 0 {
@@ -189,7 +201,7 @@ func (l *Lane) ease(now time.Time, load float64) bool {
 		return false
 	}
 	r.answered(1)
-	if !r.often(now, refusedFlaky, refusedFlakySigma) || now.Sub(r.at) < time.Second {
+	if !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) || now.Sub(r.at) < time.Second {
 		return true
 	}
 	r.failures = true
@@ -200,7 +212,7 @@ func (l *Lane) ease(now time.Time, load float64) bool {
 		r.refuse(now, load, true, retryLeast, now, &f.load)
 	}
 	r.cutShare = r.share()
-	r.throttled, r.answers = 0, 0 // these are answered for
+	r.throttled, r.answers, r.weight = 0, 0, 0 // these are answered for
 	l.latest.reset()
 	return true
 }
