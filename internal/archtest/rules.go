@@ -45,7 +45,7 @@ var allowed = map[string]imports{
 
 	"internal/ingest": {
 		own:       in("internal/hook", "internal/policy", "internal/store"),
-		libraries: in("golang.org/x/time/rate"),
+		libraries: in("golang.org/x/sync/singleflight", "golang.org/x/time/rate"),
 	},
 	"internal/dispatch": {
 		own: in("internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/store", "internal/egress", "internal/vault"),
@@ -83,11 +83,11 @@ var allowed = map[string]imports{
 		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
 	},
 	"internal/lab/bench": {
-		own:       in("internal/lab/bench/histogram", "internal/lab/bench/procfs", "internal/lab/bench/wire", "internal/lab/pgcluster"),
+		own:       in("internal/lab/bench/histogram", "internal/lab/bench/usage", "internal/lab/bench/wire", "internal/lab/pgcluster"),
 		libraries: in("gonum.org/v1/plot"),
 	},
 	"internal/lab/bench/histogram": {},
-	"internal/lab/bench/procfs":    {},
+	"internal/lab/bench/usage":     {libraries: in("github.com/prometheus/procfs")},
 	"internal/lab/bench/relay":     {own: in("internal/egress", "internal/headroom")},
 	"internal/lab/bench/wire":      {},
 

@@ -1,4 +1,4 @@
-package procfs_test
+package usage_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/bench/procfs"
+	"github.com/breakwaterhq/breakwater/internal/lab/bench/usage"
 )
 
 func TestMain(m *testing.M) {
@@ -63,14 +63,14 @@ func TestCPUOfProcessAndChildren(t *testing.T) {
 			t.Parallel()
 			pid := shell(t, tc.script)
 			const least = 30 * time.Millisecond
-			alone, err := procfs.Of(pid)
+			alone, err := usage.Of(pid)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if (alone.CPU >= least) != tc.alone {
 				t.Errorf("the process itself used %v", alone.CPU)
 			}
-			tree, err := procfs.OfTree(pid)
+			tree, err := usage.OfTree(pid)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestBytesWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	// The shell itself never writes; dd has ended and counts for its parent.
 	pid := shell(t, "dd if=/dev/zero of="+path+" bs=64k count=32 conv=fsync 2>/dev/null")
-	u, err := procfs.OfTree(pid)
+	u, err := usage.OfTree(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +109,12 @@ func onMemory(t *testing.T, path string) bool {
 
 func TestBusyGrows(t *testing.T) {
 	t.Parallel()
-	before, err := procfs.Busy()
+	before, err := usage.Busy()
 	if err != nil {
 		t.Fatal(err)
 	}
 	shell(t, work)
-	after, err := procfs.Busy()
+	after, err := usage.Busy()
 	if err != nil || after-before < 20*time.Millisecond {
 		t.Errorf("busy from %v to %v, error %v", before, after, err)
 	}
@@ -122,7 +122,7 @@ func TestBusyGrows(t *testing.T) {
 
 func TestUnknownProcess(t *testing.T) {
 	t.Parallel()
-	if u, err := procfs.OfTree(1 << 30); err == nil {
+	if u, err := usage.OfTree(1 << 30); err == nil {
 		t.Errorf("a process that is not there used %+v", u)
 	}
 }
