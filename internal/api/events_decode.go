@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 const (
@@ -232,7 +232,7 @@ func (f *eventFields) readTiming(bad *invalid, d *decoded, now time.Time) {
 		}
 	}
 	if f.delay != "" {
-		delay, err := policy.ParseDuration(f.delay)
+		delay, err := quantity.ParseDuration(f.delay)
 		switch {
 		case err != nil:
 			bad.add("delay", "invalid_format", err.Error())

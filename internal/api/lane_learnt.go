@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -57,10 +57,10 @@ func showLearnt(d store.Destination, now time.Time) learntView {
 		}
 	}
 	if r := shownRate(cp.ThrottleRate(now)); r != nil {
-		v.Throttle = &throttleView{Rate: *r, At: stamp(cp.ThrottledAt), RetryAfter: policy.FormatDuration(cp.RetryAfter)}
+		v.Throttle = &throttleView{Rate: *r, At: stamp(cp.ThrottledAt), RetryAfter: quantity.FormatDuration(cp.RetryAfter)}
 	}
 	if r := shownRate(cp.Recovery); r != nil {
-		v.Recovery = &recoveryView{Rate: *r, Held: policy.FormatDuration(cp.Held.Round(time.Millisecond))}
+		v.Recovery = &recoveryView{Rate: *r, Held: quantity.FormatDuration(cp.Held.Round(time.Millisecond))}
 	}
 	return v
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -205,12 +206,12 @@ func showLadder(p *policy.Policy) []stepView {
 	for _, s := range p.Ladder() {
 		out = append(out, stepView{
 			Attempt:        s.N + 1,
-			Ceiling:        policy.FormatDuration(s.Ceiling),
-			Min:            policy.FormatDuration(s.Earliest),
-			Mean:           policy.FormatDuration(s.Mean),
-			Max:            policy.FormatDuration(s.Latest),
-			CumulativeMean: policy.FormatDuration(s.CumulativeMean),
-			CumulativeMax:  policy.FormatDuration(s.CumulativeLatest),
+			Ceiling:        quantity.FormatDuration(s.Ceiling),
+			Min:            quantity.FormatDuration(s.Earliest),
+			Mean:           quantity.FormatDuration(s.Mean),
+			Max:            quantity.FormatDuration(s.Latest),
+			CumulativeMean: quantity.FormatDuration(s.CumulativeMean),
+			CumulativeMax:  quantity.FormatDuration(s.CumulativeLatest),
 		})
 	}
 	return out
@@ -219,7 +220,7 @@ func showLadder(p *policy.Policy) []stepView {
 func showSpan(p *policy.Policy) spanView {
 	s := p.Span()
 	return spanView{
-		Mean: policy.FormatDuration(s.Mean), P5: policy.FormatDuration(s.P5),
-		P95: policy.FormatDuration(s.P95), Max: policy.FormatDuration(s.Latest),
+		Mean: quantity.FormatDuration(s.Mean), P5: quantity.FormatDuration(s.P5),
+		P95: quantity.FormatDuration(s.P95), Max: quantity.FormatDuration(s.Latest),
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // readQuery parses the query string and refuses what the route does not know:
@@ -77,7 +77,7 @@ func parseMoment(path, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if d, err := policy.ParseDuration(s); err == nil && d >= 0 {
+	if d, err := quantity.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
 	t, err := time.Parse(time.RFC3339, s)

@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
@@ -221,7 +221,7 @@ func (in *rotateInput) read(e hook.Endpoint) (sign.Secret, time.Duration, error)
 	bad := &invalid{}
 	if in.Body.Overlap != "" {
 		var err error
-		overlap, err = policy.ParseDuration(in.Body.Overlap)
+		overlap, err = quantity.ParseDuration(in.Body.Overlap)
 		if err != nil || overlap < 0 || overlap > maxOverlap {
 			bad.add("overlap", "out_of_range", "must be a duration between 0s and 7d")
 		}

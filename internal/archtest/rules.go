@@ -14,8 +14,10 @@ var allowed = map[string]imports{
 	"cmd/breakwater": {own: in("internal/cli")},
 	"receiver":       {}, // copied into other people's servers: standard library only
 
+	"internal/quantity": {},
+
 	"internal/hook":   {},
-	"internal/policy": {own: in("internal/hook", "internal/lane")},
+	"internal/policy": {own: in("internal/hook", "internal/lane", "internal/quantity")},
 	"internal/lane":   {own: in("internal/hook")},
 	"internal/sign":   {own: in("internal/hook")},
 	"internal/vault":  {own: in("internal/hook")},
@@ -58,28 +60,28 @@ var allowed = map[string]imports{
 		libraries: in("github.com/prometheus/client_golang"),
 	},
 	"internal/api": {
-		own:       in("internal/hook", "internal/policy", "internal/sign", "internal/store", "internal/vault"),
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/store", "internal/vault"),
 		libraries: in("github.com/danielgtaylor/huma/v2", "golang.org/x/time/rate"),
 	},
 
 	"internal/app": {own: in(
-		"internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
+		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api",
 		"internal/watch", "internal/metric", "internal/headroom", "internal/door",
 	)},
 
 	"internal/config": {
-		own:       in("internal/app", "internal/hook", "internal/policy"),
+		own:       in("internal/app", "internal/hook", "internal/policy", "internal/quantity"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
 
 	// The lab: tools that try the product out, no part of serving.
 	"internal/lab/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/lab/pgtest":    {own: in("internal/lab/pgcluster")},
-	"internal/lab/sink":      {own: in("internal/hook", "receiver")},
+	"internal/lab/sink":      {own: in("internal/hook", "internal/quantity", "receiver")},
 	"internal/lab/sim": {
-		own:       in("internal/hook", "internal/policy", "internal/lane"),
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
 		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
 	},
 	"internal/lab/bench": {
@@ -93,7 +95,8 @@ var allowed = map[string]imports{
 
 	"internal/cli": {
 		own: in(
-			"internal/app", "internal/lab/bench", "internal/lab/bench/relay", "internal/config", "internal/lab/sim", "internal/lab/sink", "receiver",
+			"internal/app", "internal/config", "internal/quantity",
+			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/sim", "internal/lab/sink", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
@@ -117,7 +120,7 @@ func set(names ...string) map[string]bool {
 var (
 	// pure packages get time and chance as arguments, so that everything they
 	// decide can be tested, simulated and replayed exactly.
-	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/sign")
+	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/quantity")
 
 	// impure are imports that have no business in a pure package.
 	impure = set("log", "os", "os/exec", "os/signal", "syscall", "database/sql", "net/http/httptest")
