@@ -26,13 +26,9 @@ func (*instantIngest) Accept(context.Context, hook.ID, *hook.Submission) (hook.R
 	return hook.Receipt{EventID: 1, Deliveries: 1}, nil
 }
 
-// order1KiB and text1KiB are payloads of 1 KiB: many small members, and one
-// large one.
-var (
-	order1KiB = `{"n":"0000000000000042","items":[` +
-		strings.TrimSuffix(strings.Repeat(`{"sku":"abcdEFGH0123","count":42,"price":"19.95"},`, 19), ",") + `],"pad":"xxxxxxxxx"}`
-	text1KiB = `{"id":"` + strings.Repeat("x", 1015) + `"}`
-)
+// order1KiB is a payload of 1 KiB with many small members.
+var order1KiB = `{"n":"0000000000000042","items":[` +
+	strings.TrimSuffix(strings.Repeat(`{"sku":"abcdEFGH0123","count":42,"price":"19.95"},`, 19), ",") + `],"pad":"xxxxxxxxx"}`
 
 // BenchmarkAccept measures everything between net/http and ingest for one
 // event of 1 KiB: routing, key, decoding, answer.

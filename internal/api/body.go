@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/breakwaterhq/breakwater/internal/jsonscan"
 )
 
 // readControlBody reads and checks the body of a route that huma decodes, and
@@ -109,7 +111,7 @@ func checkJSON(body []byte) error {
 	if len(body) == 0 {
 		return errInvalidJSON("a JSON body is required")
 	}
-	if validJSON(body) {
+	if jsonscan.Valid(body) {
 		return nil
 	}
 	var raw json.RawMessage

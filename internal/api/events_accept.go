@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/jsonscan"
 )
 
 const (
@@ -188,7 +189,7 @@ func (a *API) readBatch(c *call, w http.ResponseWriter, r *http.Request) ([][]by
 	if err != nil {
 		return nil, err
 	}
-	list, ok := appendMembers(nil, body)
+	list, ok := jsonscan.AppendMembers(nil, body, maxMembers)
 	if !ok {
 		if err := checkJSON(body); err != nil {
 			return nil, err
@@ -200,13 +201,13 @@ func (a *API) readBatch(c *call, w http.ResponseWriter, r *http.Request) ([][]by
 	found := false
 	for _, m := range list {
 		switch {
-		case m.name != "events":
-			bad.add(m.name, "unknown_field", "is not a known field")
+		case m.Name != "events":
+			bad.add(m.Name, "unknown_field", "is not a known field")
 		case found:
-			bad.add(m.name, "not_allowed", "is given twice")
+			bad.add(m.Name, "not_allowed", "is given twice")
 		default:
 			found = true
-			if events, ok = elementsOf(m.value, maxBatch); !ok {
+			if events, ok = jsonscan.Elements(m.Value, maxBatch); !ok {
 				bad.add("events", "wrong_type", "must be an array")
 			} else if len(events) == 0 || len(events) > maxBatch {
 				bad.add("events", "out_of_range", fmt.Sprintf("must hold 1 to %d events", maxBatch))

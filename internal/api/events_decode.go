@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/jsonscan"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
@@ -87,8 +88,8 @@ func (e *invalid) names(path string) bool {
 // readAll sorts the members of an event. Unknown and repeated ones are refused:
 // either would be a misunderstanding. The error is about what is no JSON at all.
 func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) error {
-	var room [fewMembers]member
-	list, ok := appendMembers(room[:0], obj)
+	var room [fewMembers]jsonscan.Member
+	list, ok := jsonscan.AppendMembers(room[:0], obj, maxMembers)
 	if !ok {
 		if err := checkJSON(obj); err != nil {
 			return err
@@ -97,8 +98,8 @@ func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) error {
 		return nil
 	}
 	for i, m := range list {
-		if slices.ContainsFunc(list[:i], func(o member) bool { return o.name == m.name }) {
-			bad.add(m.name, "not_allowed", "is given twice")
+		if slices.ContainsFunc(list[:i], func(o jsonscan.Member) bool { return o.Name == m.Name }) {
+			bad.add(m.Name, "not_allowed", "is given twice")
 			continue
 		}
 		f.read(bad, m, inBatch)
@@ -106,50 +107,55 @@ func (f *eventFields) readAll(bad *invalid, obj []byte, inBatch bool) error {
 	return nil
 }
 
-// fewMembers is how many an event can have.
-const fewMembers = 8
+const (
+	// fewMembers is how many an event can have.
+	fewMembers = 8
+	// maxMembers is where reading an object ends: however many names are known,
+	// more members than that have broken as many rules as an answer names.
+	maxMembers = fewMembers + maxErrors
+)
 
-func (f *eventFields) read(bad *invalid, m member, inBatch bool) {
+func (f *eventFields) read(bad *invalid, m jsonscan.Member, inBatch bool) {
 	switch {
-	case m.name == "type":
+	case m.Name == "type":
 		f.typ = readText(bad, m)
-	case m.name == "payload":
-		f.payload = m.value
-	case m.name == "payload_base64":
-		f.payloadBase64 = m.value
-	case m.name == "content_type":
+	case m.Name == "payload":
+		f.payload = m.Value
+	case m.Name == "payload_base64":
+		f.payloadBase64 = m.Value
+	case m.Name == "content_type":
 		f.contentType = readText(bad, m)
-	case m.name == "deliver_at":
+	case m.Name == "deliver_at":
 		f.deliverAt = readText(bad, m)
-	case m.name == "delay":
+	case m.Name == "delay":
 		f.delay = readText(bad, m)
-	case m.name == "endpoints":
+	case m.Name == "endpoints":
 		f.targets = readTargets(bad, m)
-	case m.name == "idempotency_key" && inBatch:
-		if f.key = readText(bad, m); f.key == "" && !bad.names(m.name) {
-			bad.add(m.name, "invalid", badKeyMessage)
+	case m.Name == "idempotency_key" && inBatch:
+		if f.key = readText(bad, m); f.key == "" && !bad.names(m.Name) {
+			bad.add(m.Name, "invalid", badKeyMessage)
 		}
 	default:
-		bad.add(m.name, "unknown_field", "is not a known field")
+		bad.add(m.Name, "unknown_field", "is not a known field")
 	}
 }
 
-func readText(bad *invalid, m member) string {
-	s, ok := unquote(m.value)
+func readText(bad *invalid, m jsonscan.Member) string {
+	s, ok := jsonscan.Text(m.Value)
 	if !ok {
-		bad.add(m.name, "wrong_type", "must be a string")
+		bad.add(m.Name, "wrong_type", "must be a string")
 	}
 	return s
 }
 
-func readTargets(bad *invalid, m member) []string {
-	items, ok := elementsOf(m.value, maxTargets)
+func readTargets(bad *invalid, m jsonscan.Member) []string {
+	items, ok := jsonscan.Elements(m.Value, maxTargets)
 	switch {
 	case !ok:
-		bad.add(m.name, "wrong_type", "must be an array")
+		bad.add(m.Name, "wrong_type", "must be an array")
 	case len(items) == 0 || len(items) > maxTargets:
 		// An empty list would be read as "all that match" further on.
-		bad.add(m.name, "out_of_range", fmt.Sprintf("must name 1 to %d endpoints", maxTargets))
+		bad.add(m.Name, "out_of_range", fmt.Sprintf("must name 1 to %d endpoints", maxTargets))
 		return nil
 	}
 	out := make([]string, 0, len(items))
@@ -157,7 +163,7 @@ func readTargets(bad *invalid, m member) []string {
 		if bad.full() {
 			break
 		}
-		out = append(out, readText(bad, member{at(m.name, i), it}))
+		out = append(out, readText(bad, jsonscan.Member{Name: at(m.Name, i), Value: it}))
 	}
 	return out
 }
@@ -181,7 +187,7 @@ func (f *eventFields) readPayload(bad *invalid, d *decoded) {
 }
 
 func (f *eventFields) readBinary(bad *invalid, d *decoded) {
-	text := readText(bad, member{"payload_base64", f.payloadBase64})
+	text := readText(bad, jsonscan.Member{Name: "payload_base64", Value: f.payloadBase64})
 	plain, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil {
 		bad.add("payload_base64", "invalid_format", "must be standard base64 with padding")
@@ -192,7 +198,7 @@ func (f *eventFields) readBinary(bad *invalid, d *decoded) {
 		bad.add("content_type", "invalid_format", "must be a media type such as text/plain")
 	case marked:
 		bad.add("content_type", "not_allowed", "has a parameter that is ours")
-	case isJSON(media) && !bad.names("payload_base64") && (!validJSON(plain) || !utf8.Valid(plain)):
+	case isJSON(media) && !bad.names("payload_base64") && (!jsonscan.Valid(plain) || !utf8.Valid(plain)):
 		// An envelope holds it as it is: anything else could end the member
 		// early and add members of its own.
 		bad.add("payload_base64", "invalid", "must be JSON in UTF-8, as content_type says")

@@ -14,6 +14,7 @@ var allowed = map[string]imports{
 	"cmd/breakwater": {own: in("internal/cli")},
 	"receiver":       {}, // copied into other people's servers: standard library only
 
+	"internal/jsonscan": {},
 	"internal/quantity": {},
 
 	"internal/hook":   {},
@@ -60,7 +61,7 @@ var allowed = map[string]imports{
 		libraries: in("github.com/prometheus/client_golang"),
 	},
 	"internal/api": {
-		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/store", "internal/vault"),
+		own:       in("internal/hook", "internal/jsonscan", "internal/policy", "internal/quantity", "internal/sign", "internal/store", "internal/vault"),
 		libraries: in("github.com/danielgtaylor/huma/v2", "golang.org/x/time/rate"),
 	},
 
@@ -120,7 +121,7 @@ func set(names ...string) map[string]bool {
 var (
 	// pure packages get time and chance as arguments, so that everything they
 	// decide can be tested, simulated and replayed exactly.
-	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/quantity")
+	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/jsonscan", "internal/quantity")
 
 	// impure are imports that have no business in a pure package.
 	impure = set("log", "os", "os/exec", "os/signal", "syscall", "database/sql", "net/http/httptest")

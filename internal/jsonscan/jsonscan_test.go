@@ -1,16 +1,25 @@
-package api_test
+package jsonscan_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/jsonscan"
+)
+
+// order1KiB and text1KiB are values of 1 KiB: many small members, and one large
+// one.
+var (
+	order1KiB = `{"n":"0000000000000042","items":[` +
+		strings.TrimSuffix(strings.Repeat(`{"sku":"abcdEFGH0123","count":42,"price":"19.95"},`, 19), ",") + `],"pad":"xxxxxxxxx"}`
+	text1KiB = `{"id":"` + strings.Repeat("x", 1015) + `"}`
 )
 
 // jsonSeeds are values and near misses of every rule of the grammar.
@@ -36,11 +45,11 @@ func sameVerdict(t verdicts, data []byte) {
 	t.Helper()
 	data = slices.Clip(data) // reading past the end shall not go unnoticed
 	want := json.Valid(data)
-	if got := api.ValidJSON(data); got != want {
-		t.Fatalf("validJSON(%.200q) = %v, encoding/json says %v", data, got, want)
+	if got := jsonscan.Valid(data); got != want {
+		t.Fatalf("Valid(%.200q) = %v, encoding/json says %v", data, got, want)
 	}
 	object := want && bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{"))
-	got, ok := api.Members(data)
+	list, ok := jsonscan.AppendMembers(nil, data, math.MaxInt)
 	if ok != object {
 		t.Fatalf("members of %.200q: %v, encoding/json says %v", data, ok, object)
 	}
@@ -51,22 +60,26 @@ func sameVerdict(t verdicts, data []byte) {
 	if err := json.Unmarshal(data, &members); err != nil {
 		t.Fatalf("%.200q: %v", data, err)
 	}
+	got := make(map[string][]byte, len(list))
+	for _, m := range list {
+		got[m.Name] = m.Value
+	}
 	same := func(a []byte, b json.RawMessage) bool { return bytes.Equal(a, b) }
 	if !maps.EqualFunc(got, members, same) {
 		t.Fatalf("members of %.200q: %q, encoding/json says %q", data, got, members)
 	}
 }
 
-// FuzzValidJSON compares our verdict with that of encoding/json.
-func FuzzValidJSON(f *testing.F) {
+// FuzzValid compares our verdict with that of encoding/json.
+func FuzzValid(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { sameVerdict(t, data) })
 }
 
-// TestValidJSONNearMisses breaks every seed at every place in many ways.
-func TestValidJSONNearMisses(t *testing.T) {
+// TestValidNearMisses breaks every seed at every place in many ways.
+func TestValidNearMisses(t *testing.T) {
 	t.Parallel()
 	for _, seed := range jsonSeeds {
 		for i := range len(seed) + 1 {
@@ -81,9 +94,9 @@ func TestValidJSONNearMisses(t *testing.T) {
 	}
 }
 
-// TestValidJSONTokens joins tokens at random: what comes out is often valid and
+// TestValidTokens joins tokens at random: what comes out is often valid and
 // otherwise nearly so.
-func TestValidJSONTokens(t *testing.T) {
+func TestValidTokens(t *testing.T) {
 	t.Parallel()
 	tokens := rapid.SliceOfN(rapid.SampledFrom([]string{
 		"{", "}", "[", "]", ",", ":", " ", "\n", `"a"`, `"\u00e9"`, `"`, `\`, "0", "-1", "1.5e3", "true", "null", "x", "{}", "[]", `"k":1`,
@@ -91,9 +104,9 @@ func TestValidJSONTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { sameVerdict(t, []byte(strings.Join(tokens.Draw(t, "tokens"), ""))) })
 }
 
-// TestValidJSONDepth: what is nested deeper than encoding/json allows could not
+// TestValidDepth: what is nested deeper than encoding/json allows could not
 // be read later.
-func TestValidJSONDepth(t *testing.T) {
+func TestValidDepth(t *testing.T) {
 	t.Parallel()
 	const limit = 10_000
 	for _, depth := range []int{1, 63, 64, 65, limit - 1, limit, limit + 1, limit + 2} {
@@ -105,10 +118,10 @@ func TestValidJSONDepth(t *testing.T) {
 	}
 }
 
-func BenchmarkValidJSON(b *testing.B) {
+func BenchmarkValid(b *testing.B) {
 	for name, value := range map[string]string{"order": order1KiB, "text": text1KiB} {
 		data := []byte(value)
-		for who, valid := range map[string]func([]byte) bool{"ours": api.ValidJSON, "encoding/json": json.Valid} {
+		for who, valid := range map[string]func([]byte) bool{"ours": jsonscan.Valid, "encoding/json": json.Valid} {
 			b.Run(name+"/"+who, func(b *testing.B) {
 				b.SetBytes(int64(len(data)))
 				b.ReportAllocs()

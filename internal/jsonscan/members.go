@@ -1,28 +1,21 @@
-package api
+package jsonscan
 
 import (
 	"encoding/json"
 	"unicode/utf8"
 )
 
-// This file takes JSON apart without decoding it: the value of a payload must
-// reach its receivers byte for byte.
-
-// member is one member of a JSON object: its decoded name and raw value.
-type member struct {
-	name  string
-	value []byte
+// Member is one member of a JSON object: its decoded name and raw value.
+type Member struct {
+	Name  string
+	Value []byte
 }
 
-// maxMembers is where reading an object ends: however many names are known,
-// more members than that have broken as many rules as an answer names.
-const maxMembers = fewMembers + maxErrors
-
-// appendMembers appends the members of a JSON object to out, in order,
+// AppendMembers appends the members of a JSON object to out, in order,
 // duplicates included; ok is false when obj is anything but one valid object.
-// Values are slices of obj. It stops after maxMembers, and has not looked at
-// the rest then.
-func appendMembers(out []member, obj []byte) (_ []member, ok bool) {
+// Values are slices of obj. It stops when out has limit members, and has not
+// looked at the rest then: how many there are is the sender's choice.
+func AppendMembers(out []Member, obj []byte, limit int) (_ []Member, ok bool) {
 	i := skipSpace(obj, 0)
 	if i == len(obj) || obj[i] != '{' {
 		return out, false
@@ -38,11 +31,11 @@ func appendMembers(out []member, obj []byte) (_ []member, ok bool) {
 		if end == broken {
 			return out, false
 		}
-		name, ok := unquote(obj[i:nameEnd])
+		name, ok := Text(obj[i:nameEnd])
 		if !ok {
 			return out, false
 		}
-		if out = append(out, member{name, obj[start:end]}); len(out) == maxMembers {
+		if out = append(out, Member{name, obj[start:end]}); len(out) == limit {
 			return out, true
 		}
 		i = skipSpace(obj, end)
@@ -57,10 +50,10 @@ func appendMembers(out []member, obj []byte) (_ []member, ok bool) {
 	return out, false
 }
 
-// unquote returns the text of a valid JSON value; ok is false when that is not
+// Text returns the text of a valid JSON value; ok is false when that is not
 // a string. Plain ASCII, which is nearly everything, needs no decoder.
-func unquote(value []byte) (text string, ok bool) {
-	if value[0] != '"' {
+func Text(value []byte) (text string, ok bool) {
+	if len(value) == 0 || value[0] != '"' {
 		return "", false
 	}
 	for _, c := range value {
@@ -76,9 +69,9 @@ func decodeText(value []byte) (text string, ok bool) {
 	return text, err == nil
 }
 
-// elementsOf returns the elements of a valid JSON array, at most limit+1 of
+// Elements returns the elements of a valid JSON array, at most limit+1 of
 // them; ok is false when the value is not an array.
-func elementsOf(arr []byte, limit int) (out [][]byte, ok bool) {
+func Elements(arr []byte, limit int) (out [][]byte, ok bool) {
 	i := skipSpace(arr, 0)
 	if i == len(arr) || arr[i] != '[' {
 		return nil, false

@@ -1,14 +1,19 @@
-package api
+// Package jsonscan takes JSON apart without decoding it: it finds where values
+// end, and hands out the members of an object and the elements of an array as
+// they were written.
+//
+// It checks the grammar on the way, in a fraction of the time that
+// encoding/json.Valid takes: every byte of every event passes through here. It
+// gives values no meaning.
+package jsonscan
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// This file finds where JSON values end and checks them on the way, in a
-// fraction of the time that encoding/json.Valid takes: every byte of every event
-// passes through here. Its functions take the place where something should
-// begin and return the place where it ends, or broken.
+// The functions of this file take the place where something should begin and
+// return the place where it ends, or broken.
 
 const (
 	// maxNesting is how deep values may be nested: as deep as encoding/json
@@ -18,9 +23,9 @@ const (
 	broken = -1
 )
 
-// validJSON reports whether b is one JSON value with nothing after it. It
+// Valid reports whether b is one JSON value with nothing after it. It
 // accepts exactly what encoding/json.Valid accepts.
-func validJSON(b []byte) bool {
+func Valid(b []byte) bool {
 	end := endOfValue(b, skipSpace(b, 0), 0)
 	return end != broken && skipSpace(b, end) == len(b)
 }
