@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
 	"github.com/breakwaterhq/breakwater/internal/vault"
@@ -93,7 +94,7 @@ func acceptor(b *testing.B) (h http.Handler, key string) {
 	if err := db.CreateTenant(b.Context(), tenant, hook.Audit{ID: ids.Next(now), At: now}); err != nil {
 		b.Fatal(err)
 	}
-	text, prefix, hash := api.NewKey(rand.Reader)
+	text, prefix, hash := rest.NewKey(rand.Reader)
 	k := hook.APIKey{ID: ids.Next(now), TenantID: tenant.ID, Prefix: prefix, Hash: hash, Scope: hook.ScopeTenantSend, CreatedAt: now}
 	if err := db.CreateKey(b.Context(), k, hook.Audit{ID: ids.Next(now), At: now}); err != nil {
 		b.Fatal(err)

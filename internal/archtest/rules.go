@@ -61,14 +61,29 @@ var allowed = map[string]imports{
 		libraries: in("github.com/prometheus/client_golang"),
 	},
 	"internal/api": {
-		own:       in("internal/hook", "internal/jsonscan", "internal/policy", "internal/quantity", "internal/sign", "internal/store", "internal/vault"),
+		own: in(
+			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
+			"internal/api/accept", "internal/api/rest", "internal/api/view",
+		),
+		libraries: in("github.com/danielgtaylor/huma/v2"),
+	},
+	"internal/api/accept": {
+		own:       in("internal/hook", "internal/jsonscan", "internal/quantity", "internal/api/rest"),
+		libraries: in("github.com/danielgtaylor/huma/v2"),
+	},
+	"internal/api/view": {
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/store"),
+		libraries: in("github.com/danielgtaylor/huma/v2"),
+	},
+	"internal/api/rest": {
+		own:       in("internal/hook", "internal/jsonscan", "internal/quantity", "internal/store", "internal/vault"),
 		libraries: in("github.com/danielgtaylor/huma/v2", "golang.org/x/time/rate"),
 	},
 
 	"internal/app": {own: in(
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
-		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api",
+		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/rest",
 		"internal/watch", "internal/metric", "internal/headroom", "internal/door",
 	)},
 
@@ -121,7 +136,10 @@ func set(names ...string) map[string]bool {
 var (
 	// pure packages get time and chance as arguments, so that everything they
 	// decide can be tested, simulated and replayed exactly.
-	pure = set("internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/jsonscan", "internal/quantity")
+	pure = set(
+		"internal/hook", "internal/policy", "internal/lane", "internal/sign", "internal/jsonscan", "internal/quantity",
+		"internal/api/view",
+	)
 
 	// impure are imports that have no business in a pure package.
 	impure = set("log", "os", "os/exec", "os/signal", "syscall", "database/sql", "net/http/httptest")
