@@ -13,3 +13,6 @@ var NewShelf = newShelf
 func (s *shelf) Take(ctx context.Context, key hook.ID, size int64) (func(), error) {
 	return s.take(ctx, key, size)
 }
+
+// FieldProblemOf is fieldProblem for tests.
+var FieldProblemOf = fieldProblem

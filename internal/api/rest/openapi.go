@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/validation"
 )
 
 const securityName = "key"
@@ -59,8 +58,7 @@ func (s *Server) Schema(t reflect.Type) *huma.Schema {
 	return s.huma.OpenAPI().Components.Schemas.Schema(t, true, "")
 }
 
-// humaProblem says in our words what huma found wrong. Values are left out:
-// they may be secrets.
+// humaProblem says in our words what huma found wrong.
 func humaProblem(c *Call, status int, msg string, errs []error) *Problem {
 	found := &Invalid{}
 	onlyParameters := len(errs) > 0
@@ -95,46 +93,6 @@ func humaProblem(c *Call, status int, msg string, errs []error) *Problem {
 	q := *p
 	q.RequestID = c.ID
 	return &q
-}
-
-// rules says which code and words stand for huma's messages, by their
-// beginnings; the first that fits counts. Empty words keep huma's.
-var rules = []struct{ message, code, words string }{
-	{validation.MsgUnexpectedProperty, "unknown_field", "is not a known field"},
-	{"expected number >", "out_of_range", ""},
-	{"expected number <", "out_of_range", ""},
-	{"expected length", "out_of_range", ""},
-	{"expected array length", "out_of_range", ""},
-	{"expected object with at", "out_of_range", ""},
-	{"expected value to be one of", "not_allowed", ""},
-	{"expected string to", "invalid_format", ""},
-	{"expected ", "wrong_type", ""},
-	{"invalid ", "wrong_type", ""},
-	{"json: ", "invalid", "holds a value that is too large or of the wrong type"},
-}
-
-const requiredBegin, requiredEnd = "expected required property ", " to be present"
-
-// fieldProblem translates one finding of huma.
-func fieldProblem(d *huma.ErrorDetail) FieldProblem {
-	at := strings.TrimPrefix(d.Location, "body.")
-	if name, ok := strings.CutPrefix(d.Message, requiredBegin); ok {
-		name = strings.TrimSuffix(name, requiredEnd)
-		if at != "body" {
-			name = at + "." + name
-		}
-		return FieldProblem{Path: name, Code: "required", Message: "is required"}
-	}
-	for _, r := range rules {
-		if strings.HasPrefix(d.Message, r.message) {
-			words := r.words
-			if words == "" {
-				words = strings.Replace(d.Message, "expected", "must be", 1)
-			}
-			return FieldProblem{Path: at, Code: r.code, Message: words}
-		}
-	}
-	return FieldProblem{Path: at, Code: "invalid", Message: d.Message}
 }
 
 // openAnswers lets the described answers have more members than today's, so
