@@ -9,28 +9,19 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
+	"github.com/breakwaterhq/breakwater/internal/api/accept"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
-
-// Ingest makes events durable. The receipt is the promise the API hands on, so
-// Accept returns only once the event is on disk.
-type Ingest interface {
-	Accept(ctx context.Context, tenant hook.ID, s *hook.Submission) (hook.Receipt, error)
-	// AcceptBatch answers every submission, in order.
-	AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.Submission) []hook.Result
-}
 
 // Bell tells the owners of lanes, here or on other nodes, and the caches that
 // something changed. It never fails and never blocks: whoever misses it finds
@@ -45,15 +36,6 @@ type Bell interface {
 // the rule that the URL broke.
 type URLChecker interface {
 	CheckURL(raw string) (string, error)
-}
-
-// Health says whether this process works.
-type Health interface {
-	Live() error
-	// Ready returns the reasons why requests should go elsewhere; none: ready.
-	Ready(ctx context.Context) []string
-	// Warnings returns what needs a person although the process works.
-	Warnings() []string
 }
 
 // Store is what the API asks of the database.
@@ -74,17 +56,17 @@ type Store interface {
 // Config is what New needs. Fields are required unless a default is named.
 type Config struct {
 	Store  Store
-	Ingest Ingest
+	Ingest accept.Ingest
 	Bell   Bell
 	URLs   URLChecker
-	Health Health
+	Health rest.Health
 	Vault  *vault.Vault
 	IDs    *hook.IDSource
 
-	Metrics MetricsAccess // zero: not served
-	Backups Backups       // nil: the store has tools of its own
+	Metrics rest.MetricsAccess // zero: not served
+	Backups Backups            // nil: the store has tools of its own
 
-	TrustedProxies Proxies // whose X-Forwarded-For is believed; none: nobody's
+	TrustedProxies rest.Proxies // whose X-Forwarded-For is believed; none: nobody's
 
 	ServerPolicy []byte         // the server's policy level, JSON; nil: none
 	PolicyLimits *policy.Limits // nil: none
@@ -109,18 +91,9 @@ const (
 
 // API serves the routes. Make one with New.
 type API struct {
-	cfg     Config
-	scheme  hook.Scheme
-	log     *slog.Logger
-	mux     *http.ServeMux
-	huma    huma.API
-	routes  []*route
-	auth    *authenticator
-	control *control
-	tenants *freshCache[string, hook.ID]
-	shelf   *shelf
-	cursors cursorKey
-	spec    []byte
+	cfg    Config
+	scheme hook.Scheme // of new endpoints
+	server *rest.Server
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
@@ -140,23 +113,18 @@ func New(cfg Config) (*API, error) {
 	if _, err := resolvePolicy(cfg.PolicyLimits, cfg.ServerPolicy, nil, nil); err != nil {
 		return nil, fmt.Errorf("api: server policy: %w", err)
 	}
-	a := &API{
-		cfg:     cfg,
-		scheme:  scheme,
-		log:     cfg.Log,
-		mux:     http.NewServeMux(),
-		auth:    newAuthenticator(cfg.Store),
-		control: newControl(&cfg),
-		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
-		shelf:   newShelf(maxLargeReads, max(maxLargeOfKey, cfg.MaxPayload)),
-		cursors: newCursorKey(cfg.Vault),
+	a := &API{cfg: cfg, scheme: scheme}
+	if a.server, err = rest.New(rest.Config{
+		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version,
+		Keys: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,
+		TrustedProxies: cfg.TrustedProxies, KeyWriteRate: cfg.KeyWriteRate, ControlRoom: cfg.ControlRoom,
+		LargestAnswer: cfg.MaxPayload, Log: cfg.Log, Now: cfg.Now,
+	}); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
 	}
-	a.huma = newHuma(a)
 	a.addRoutes()
-	a.addFallbacks()
-	a.openAnswers()
-	if a.spec, err = json.Marshal(a.huma.OpenAPI()); err != nil {
-		return nil, fmt.Errorf("api: write OpenAPI document: %w", err)
+	if err := a.server.Finish(cfg.Health, cfg.Metrics); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
 	}
 	return a, nil
 }
@@ -184,9 +152,6 @@ func (cfg *Config) complete() error {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	return nil
 }
 
@@ -197,7 +162,10 @@ func (a *API) addRoutes() {
 	a.addEndpointActionRoutes()
 	a.addSecretRoutes()
 	a.addLaneRoutes()
-	a.addAcceptRoutes()
+	accept.AddRoutes(a.server, accept.Config{
+		Path: eventsPath, Ingest: a.cfg.Ingest, EndpointByUID: a.cfg.Store.EndpointByUID,
+		MaxPayload: a.cfg.MaxPayload, MaxBatchBody: a.cfg.MaxBatchBody,
+	})
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
 	a.addReplayRoutes()
@@ -205,18 +173,21 @@ func (a *API) addRoutes() {
 	a.addPresetRoutes()
 	a.addKeyRoutes()
 	a.addBackupRoute()
-	a.addHealthRoutes()
-	a.addMetricsRoute()
-	a.addSpecRoute()
 }
 
 // Handler returns the handler of all routes. It answers paths it does not know
 // with a problem document too.
-func (a *API) Handler() http.Handler { return http.HandlerFunc(a.serve) }
+func (a *API) Handler() http.Handler { return a.server }
+
+// Routes returns the route table, in the order of registration.
+func (a *API) Routes() []rest.Route { return a.server.Routes() }
 
 // Run records when keys were last used until ctx ends; it then writes what is
 // left. The API answers requests without it.
-func (a *API) Run(ctx context.Context) error { return a.auth.run(ctx, a.log) }
+func (a *API) Run(ctx context.Context) error { return a.server.Run(ctx) }
 
-// now returns the time to store: UTC, cut to what both stores keep.
-func (a *API) now() time.Time { return a.cfg.Now().UTC().Truncate(time.Microsecond) }
+// diffOf compares two shown objects for the audit log.
+func diffOf(before, after any) map[string]rest.FieldDiff { return rest.Diff(before, after, unaudited) }
+
+// unaudited fields change with every write or describe something else.
+var unaudited = map[string]bool{"version": true, "updated_at": true, "policy_hash": true, "health": true}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -23,14 +24,14 @@ func TestNewKey(t *testing.T) {
 	form := regexp.MustCompile(`^bw_[0-9A-Za-z]{51}$`)
 	seen := map[string]bool{}
 	for range 200 {
-		text, prefix, hash := api.NewKey(rand.Reader)
+		text, prefix, hash := rest.NewKey(rand.Reader)
 		if !form.MatchString(text) || prefix != text[3:11] || hash != sha256.Sum256([]byte(text)) || seen[text] {
 			t.Fatalf("key %q prefix %q", text, prefix)
 		}
 		seen[text] = true
 	}
 	// Bytes that would make some characters likelier are passed over.
-	text, _, _ := api.NewKey(bytes.NewReader(append(bytes.Repeat([]byte{255, 250}, 32), bytes.Repeat([]byte{0, 61}, 64)...)))
+	text, _, _ := rest.NewKey(bytes.NewReader(append(bytes.Repeat([]byte{255, 250}, 32), bytes.Repeat([]byte{0, 61}, 64)...)))
 	if text != "bw_"+strings.Repeat("0z", 25)+"0" {
 		t.Errorf("key = %s", text)
 	}
@@ -55,7 +56,7 @@ func TestHashKey(t *testing.T) {
 		"":                              {bad: true},
 		"bw_" + strings.Repeat("!", 51): {},
 	} {
-		prefix, hash, err := api.HashKey(text)
+		prefix, hash, err := rest.HashKey(text)
 		if (err != nil) != want.bad || prefix != want.prefix {
 			t.Errorf("HashKey(%q) = %q, %v", text, prefix, err)
 		}
@@ -163,7 +164,7 @@ var _ store.Keys = (*touches)(nil)
 func TestRunRecordsUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		text, prefix, hash := api.NewKey(rand.Reader)
+		text, prefix, hash := rest.NewKey(rand.Reader)
 		s := &touches{key: hook.APIKey{ID: 7, Prefix: prefix, Hash: hash, Scope: hook.ScopeAdmin}}
 		a := newAPI(t, s, &sink{})
 		ctx, stop := context.WithCancel(t.Context())

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
 	"github.com/breakwaterhq/breakwater/internal/vault"
@@ -26,13 +27,9 @@ func (*instantIngest) Accept(context.Context, hook.ID, *hook.Submission) (hook.R
 	return hook.Receipt{EventID: 1, Deliveries: 1}, nil
 }
 
-// order1KiB and text1KiB are payloads of 1 KiB: many small members, and one
-// large one.
-var (
-	order1KiB = `{"n":"0000000000000042","items":[` +
-		strings.TrimSuffix(strings.Repeat(`{"sku":"abcdEFGH0123","count":42,"price":"19.95"},`, 19), ",") + `],"pad":"xxxxxxxxx"}`
-	text1KiB = `{"id":"` + strings.Repeat("x", 1015) + `"}`
-)
+// order1KiB is a payload of 1 KiB with many small members.
+var order1KiB = `{"n":"0000000000000042","items":[` +
+	strings.TrimSuffix(strings.Repeat(`{"sku":"abcdEFGH0123","count":42,"price":"19.95"},`, 19), ",") + `],"pad":"xxxxxxxxx"}`
 
 // BenchmarkAccept measures everything between net/http and ingest for one
 // event of 1 KiB: routing, key, decoding, answer.
@@ -97,7 +94,7 @@ func acceptor(b *testing.B) (h http.Handler, key string) {
 	if err := db.CreateTenant(b.Context(), tenant, hook.Audit{ID: ids.Next(now), At: now}); err != nil {
 		b.Fatal(err)
 	}
-	text, prefix, hash := api.NewKey(rand.Reader)
+	text, prefix, hash := rest.NewKey(rand.Reader)
 	k := hook.APIKey{ID: ids.Next(now), TenantID: tenant.ID, Prefix: prefix, Hash: hash, Scope: hook.ScopeTenantSend, CreatedAt: now}
 	if err := db.CreateKey(b.Context(), k, hook.Audit{ID: ids.Next(now), At: now}); err != nil {
 		b.Fatal(err)

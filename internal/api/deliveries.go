@@ -9,13 +9,15 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // DeliveryParams are the filters of deliveries.
 type DeliveryParams struct {
-	WindowParams
+	rest.WindowParams
 	Reason   []string `query:"reason,explode" doc:"Why they are dead or cancelled; repeat for alternatives."`
 	Endpoint []string `query:"endpoint,explode" doc:"ep_… or uid."`
 	Type     []string `query:"type,explode" doc:"order.paid or order.*"`
@@ -29,37 +31,37 @@ type StatusParams struct {
 }
 
 type deliveryList struct {
-	TenantPath
-	PageParams
+	rest.TenantPath
+	rest.PageParams
 	DeliveryParams
 	StatusParams
 }
 
 type deliveryCount struct {
-	TenantPath
+	rest.TenantPath
 	DeliveryParams
 	StatusParams
 }
 
 type deadList struct {
-	TenantPath
-	PageParams
+	rest.TenantPath
+	rest.PageParams
 	DeliveryParams
 }
 
 type deadCount struct {
-	TenantPath
+	rest.TenantPath
 	DeliveryParams
 }
 
 type eventDeliveryList struct {
 	EventPath
-	PageParams
+	rest.PageParams
 }
 
 // DeliveryPath is a delivery of a path.
 type DeliveryPath struct {
-	TenantPath
+	rest.TenantPath
 	Delivery string `path:"delivery" maxLength:"64"`
 }
 
@@ -81,6 +83,10 @@ type countView struct {
 // and that within the time of a glance.
 const maxCount = 100_000
 
+// largeAttempts is what the attempts of one delivery count for while they are
+// read.
+const largeAttempts = 1 << 20
+
 const (
 	deliveriesPath = tenantPath + "/deliveries"
 	deliveryPath   = deliveriesPath + "/{delivery}"
@@ -89,47 +95,47 @@ const (
 
 func (a *API) addDeliveryRoutes() {
 	tags := []string{"deliveries"}
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "list-deliveries", Method: http.MethodGet, Path: deliveriesPath, Summary: "List deliveries", Tags: tags,
-	}, needRead, func(ctx context.Context, c *call, in *deliveryList) (*listOutput[deliveryView], error) {
+	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deliveryList) (*rest.ListOutput[view.Delivery], error) {
 		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, in.StatusParams)
 	})
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "count-deliveries", Method: http.MethodGet, Path: deliveriesPath + "/count", Summary: "Count deliveries", Tags: tags,
-	}, needRead, func(ctx context.Context, c *call, in *deliveryCount) (*output[countView], error) {
+	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deliveryCount) (*rest.Output[countView], error) {
 		return a.countDeliveries(ctx, c, in.DeliveryParams, in.StatusParams)
 	})
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "list-dead-letters", Method: http.MethodGet, Path: deadPath, Summary: "List dead letters", Tags: tags,
-	}, needRead, func(ctx context.Context, c *call, in *deadList) (*listOutput[deliveryView], error) {
+	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deadList) (*rest.ListOutput[view.Delivery], error) {
 		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, onlyDead)
 	})
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "count-dead-letters", Method: http.MethodGet, Path: deadPath + "/count", Summary: "Count dead letters", Tags: tags,
-	}, needRead, func(ctx context.Context, c *call, in *deadCount) (*output[countView], error) {
+	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deadCount) (*rest.Output[countView], error) {
 		return a.countDeliveries(ctx, c, in.DeliveryParams, onlyDead)
 	})
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "get-delivery", Method: http.MethodGet, Path: deliveryPath, Summary: "Get a delivery", Tags: tags,
-	}, needRead, a.getDelivery)
-	register(a, huma.Operation{
+	}, rest.NeedRead, a.getDelivery)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "list-attempts", Method: http.MethodGet, Path: deliveryPath + "/attempts",
 		Summary: "List the attempts of a delivery, oldest first", Tags: tags,
-	}, needRead, a.listAttempts)
-	register(a, huma.Operation{
+	}, rest.NeedRead, a.listAttempts)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "retry-delivery", Method: http.MethodPost, Path: deliveryPath + "/retry",
 		Summary: "Send once more now, whatever its status", Tags: tags, DefaultStatus: http.StatusAccepted,
-	}, needWrite, a.retryDelivery)
-	register(a, huma.Operation{
+	}, rest.NeedWrite, a.retryDelivery)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "cancel-delivery", Method: http.MethodPost, Path: deliveryPath + "/cancel",
 		Summary: "Cancel a pending delivery", Tags: tags,
-	}, needWrite, a.cancelDelivery)
+	}, rest.NeedWrite, a.cancelDelivery)
 }
 
 var onlyDead = StatusParams{Status: []string{"dead"}}
 
-func (a *API) listDeliveries(ctx context.Context, c *call, p PageParams, in DeliveryParams, status StatusParams) (*listOutput[deliveryView], error) {
-	page, err := a.cursors.page(c, p)
+func (a *API) listDeliveries(ctx context.Context, c *rest.Call, p rest.PageParams, in DeliveryParams, status StatusParams) (*rest.ListOutput[view.Delivery], error) {
+	page, err := a.server.Page(c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -149,16 +155,16 @@ func (a *API) listDeliveries(ctx context.Context, c *call, p PageParams, in Deli
 
 // pageOfDeliveries shows a page. next is where the store stopped looking, which
 // is the place to go on from when it found less than a page.
-func (a *API) pageOfDeliveries(ctx context.Context, c *call, p PageParams, rows []store.DeliveryRow, next hook.ID) (*listOutput[deliveryView], error) {
+func (a *API) pageOfDeliveries(ctx context.Context, c *rest.Call, p rest.PageParams, rows []store.DeliveryRow, next hook.ID) (*rest.ListOutput[view.Delivery], error) {
 	h, err := a.holdingOf(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
-	out, err := paged(a, c, p, rows, func(r store.DeliveryRow) hook.ID { return r.ID }, h.show)
+	out, err := rest.Paged(a.server, c, p, rows, func(r store.DeliveryRow) hook.ID { return r.ID }, h.show)
 	if err != nil || next == 0 || out.Body.NextCursor != nil {
 		return out, err
 	}
-	cursor, err := a.cursors.seal(c, next)
+	cursor, err := a.server.Cursor(c, next)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +172,7 @@ func (a *API) pageOfDeliveries(ctx context.Context, c *call, p PageParams, rows 
 	return out, nil
 }
 
-func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, status StatusParams) (*output[countView], error) {
+func (a *API) countDeliveries(ctx context.Context, c *rest.Call, in DeliveryParams, status StatusParams) (*rest.Output[countView], error) {
 	f, none, err := a.deliveryFilter(ctx, c, in, status)
 	if err != nil {
 		return nil, err
@@ -177,31 +183,31 @@ func (a *API) countDeliveries(ctx context.Context, c *call, in DeliveryParams, s
 			return nil, fmt.Errorf("count deliveries: %w", err)
 		}
 	}
-	return &output[countView]{Body: countView{Count: n.N, Exact: n.Exact}}, nil
+	return &rest.Output[countView]{Body: countView{Count: n.N, Exact: n.Exact}}, nil
 }
 
 // deliveryFilter reads the filters. none means that nothing can match.
-func (a *API) deliveryFilter(ctx context.Context, c *call, in DeliveryParams, status StatusParams) (f store.DeliveryFilter, none bool, err error) {
-	f.Tenant, f.Types = c.tenant, in.Type
+func (a *API) deliveryFilter(ctx context.Context, c *rest.Call, in DeliveryParams, status StatusParams) (f store.DeliveryFilter, none bool, err error) {
+	f.Tenant, f.Types = c.Tenant, in.Type
 	if err = checkPatterns(in.Type); err != nil {
 		return f, false, err
 	}
 	if err = checkWaits(status.WaitingFor); err != nil {
 		return f, false, err
 	}
-	if f.Since, f.Until, err = in.times(c.now); err != nil {
+	if f.Since, f.Until, err = in.Times(c.Now); err != nil {
 		return f, false, err
 	}
 	for _, s := range in.Reason {
 		r, err := hook.ParseEndReason(s)
 		if err != nil {
-			return f, false, badParameter("query.reason", err.Error())
+			return f, false, rest.BadParameter("query.reason", err.Error())
 		}
 		f.Reasons = append(f.Reasons, r)
 	}
 	if in.Event != "" {
 		if f.Event, err = hook.EventPrefix.Parse(in.Event); err != nil {
-			return f, false, badParameter("query.event", "must be an event id")
+			return f, false, rest.BadParameter("query.event", "must be an event id")
 		}
 	}
 	if f.Endpoints, err = a.filterEndpoints(ctx, c, in.Endpoint); err != nil {
@@ -215,20 +221,20 @@ func (a *API) deliveryFilter(ctx context.Context, c *call, in DeliveryParams, st
 
 // filterEndpoints reads the endpoint filter. Ids are not looked up: the tenant
 // in the filter keeps foreign ones out.
-func (a *API) filterEndpoints(ctx context.Context, c *call, list []string) ([]hook.ID, error) {
+func (a *API) filterEndpoints(ctx context.Context, c *rest.Call, list []string) ([]hook.ID, error) {
 	var out []hook.ID
 	for _, text := range list {
 		if strings.HasPrefix(text, string(hook.EndpointPrefix)) {
 			id, err := hook.EndpointPrefix.Parse(text)
 			if err != nil {
-				return nil, badParameter("query.endpoint", "must be an endpoint id or uid")
+				return nil, rest.BadParameter("query.endpoint", "must be an endpoint id or uid")
 			}
 			out = append(out, id)
 			continue
 		}
 		e, err := a.endpoint(ctx, c, text)
 		if errors.Is(err, hook.ErrNotFound) {
-			return nil, badParameter("query.endpoint", "names an endpoint that does not exist")
+			return nil, rest.BadParameter("query.endpoint", "names an endpoint that does not exist")
 		}
 		if err != nil {
 			return nil, err
@@ -242,35 +248,35 @@ func (a *API) filterEndpoints(ctx context.Context, c *call, list []string) ([]ho
 // on top of pending, and filters cannot say "this or that view".
 func (a *API) filterStatus(ctx context.Context, f store.DeliveryFilter, status []string) (store.DeliveryFilter, bool, error) {
 	for _, s := range status {
-		isView := s == viewHeld || s == viewRetrying
+		isView := s == view.Held || s == view.Retrying
 		if isView && len(status) > 1 {
-			return f, false, badParameter("query.status", s+" cannot be combined with other values")
+			return f, false, rest.BadParameter("query.status", s+" cannot be combined with other values")
 		}
 		if isView {
 			return a.filterView(ctx, f, s)
 		}
 		state, err := hook.ParseDeliveryState(s)
 		if err != nil {
-			return f, false, badParameter("query.status", err.Error()+", held, retrying")
+			return f, false, rest.BadParameter("query.status", err.Error()+", held, retrying")
 		}
 		f.States = append(f.States, state)
 	}
 	return f, false, nil
 }
 
-func (a *API) filterView(ctx context.Context, f store.DeliveryFilter, view string) (store.DeliveryFilter, bool, error) {
+func (a *API) filterView(ctx context.Context, f store.DeliveryFilter, name string) (store.DeliveryFilter, bool, error) {
 	f.States = []hook.DeliveryState{hook.Pending}
-	if view == viewRetrying {
+	if name == view.Retrying {
 		f.Retrying = true
 		return f, false, nil
 	}
 	var err error
-	f.Endpoints, err = a.endpointsThat(ctx, f.Tenant, f.Endpoints, isHolding)
+	f.Endpoints, err = a.endpointsThat(ctx, f.Tenant, f.Endpoints, view.IsHolding)
 	return f, len(f.Endpoints) == 0, err
 }
 
-func (a *API) listEventDeliveries(ctx context.Context, c *call, in *eventDeliveryList) (*listOutput[deliveryView], error) {
-	page, err := a.cursors.page(c, in.PageParams)
+func (a *API) listEventDeliveries(ctx context.Context, c *rest.Call, in *eventDeliveryList) (*rest.ListOutput[view.Delivery], error) {
+	page, err := a.server.Page(c, in.PageParams)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +291,7 @@ func (a *API) listEventDeliveries(ctx context.Context, c *call, in *eventDeliver
 	return a.pageOfDeliveries(ctx, c, in.PageParams, rows, next)
 }
 
-func (a *API) getDelivery(ctx context.Context, c *call, in *deliveryInput) (*output[deliveryView], error) {
+func (a *API) getDelivery(ctx context.Context, c *rest.Call, in *deliveryInput) (*rest.Output[view.Delivery], error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
 		return nil, err
@@ -293,42 +299,42 @@ func (a *API) getDelivery(ctx context.Context, c *call, in *deliveryInput) (*out
 	return a.showDelivery(ctx, row)
 }
 
-func (a *API) delivery(ctx context.Context, c *call, text string) (store.DeliveryRow, error) {
+func (a *API) delivery(ctx context.Context, c *rest.Call, text string) (store.DeliveryRow, error) {
 	id, err := hook.DeliveryPrefix.Parse(text)
 	if err != nil {
 		return store.DeliveryRow{}, hook.ErrNotFound
 	}
-	return a.cfg.Store.DeliveryByID(ctx, c.tenant, id)
+	return a.cfg.Store.DeliveryByID(ctx, c.Tenant, id)
 }
 
-func (a *API) showDelivery(ctx context.Context, row store.DeliveryRow) (*output[deliveryView], error) {
+func (a *API) showDelivery(ctx context.Context, row store.DeliveryRow) (*rest.Output[view.Delivery], error) {
 	h, err := a.holdingOf(ctx, []store.DeliveryRow{row})
 	if err != nil {
 		return nil, err
 	}
-	return &output[deliveryView]{Body: h.show(row)}, nil
+	return &rest.Output[view.Delivery]{Body: h.show(row)}, nil
 }
 
-func (a *API) listAttempts(ctx context.Context, c *call, in *deliveryInput) (*listOutput[attemptView], error) {
+func (a *API) listAttempts(ctx context.Context, c *rest.Call, in *deliveryInput) (*rest.ListOutput[view.Attempt], error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.large(ctx, c, largeAttempts); err != nil {
+	if err := a.server.Large(ctx, c, largeAttempts); err != nil {
 		return nil, err
 	}
 	attempts, err := a.cfg.Store.AttemptsOf(ctx, row.TenantID, row.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read attempts: %w", err)
 	}
-	out := &listOutput[attemptView]{Body: list[attemptView]{Data: make([]attemptView, len(attempts))}}
+	out := &rest.ListOutput[view.Attempt]{Body: rest.List[view.Attempt]{Data: make([]view.Attempt, len(attempts))}}
 	for i, t := range attempts {
-		out.Body.Data[i] = showAttempt(t)
+		out.Body.Data[i] = view.OfAttempt(t)
 	}
 	return out, nil
 }
 
-func (a *API) retryDelivery(ctx context.Context, c *call, in *deliveryAction) (*output[deliveryView], error) {
+func (a *API) retryDelivery(ctx context.Context, c *rest.Call, in *deliveryAction) (*rest.Output[view.Delivery], error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
 		return nil, err
@@ -337,14 +343,14 @@ func (a *API) retryDelivery(ctx context.Context, c *call, in *deliveryAction) (*
 	if err != nil {
 		return nil, err
 	}
-	if row, err = a.cfg.Store.RetryDelivery(ctx, row.TenantID, row.ID, c.now, rec); err != nil {
+	if row, err = a.cfg.Store.RetryDelivery(ctx, row.TenantID, row.ID, c.Now, rec); err != nil {
 		return nil, conflictOf(err, "deleted", "its endpoint is deleted")
 	}
 	a.cfg.Bell.DeliveryDue(row.TenantID, row.EndpointID)
 	return a.showDelivery(ctx, row)
 }
 
-func (a *API) cancelDelivery(ctx context.Context, c *call, in *deliveryAction) (*output[deliveryView], error) {
+func (a *API) cancelDelivery(ctx context.Context, c *rest.Call, in *deliveryAction) (*rest.Output[view.Delivery], error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
 		return nil, err
@@ -354,7 +360,7 @@ func (a *API) cancelDelivery(ctx context.Context, c *call, in *deliveryAction) (
 		return nil, err
 	}
 	before := row.State.String()
-	if row, err = a.cfg.Store.CancelDelivery(ctx, row.TenantID, row.ID, c.now, rec); err != nil {
+	if row, err = a.cfg.Store.CancelDelivery(ctx, row.TenantID, row.ID, c.Now, rec); err != nil {
 		return nil, conflictOf(err, before, "only a pending delivery can be cancelled")
 	}
 	a.cfg.Bell.EndpointChanged(row.TenantID, row.EndpointID) // its lane may have it in memory
@@ -364,20 +370,20 @@ func (a *API) cancelDelivery(ctx context.Context, c *call, in *deliveryAction) (
 // conflictOf says what stands in the way when the state does.
 func conflictOf(err error, current, detail string) error {
 	if errors.Is(err, hook.ErrStateConflict) {
-		return errConflict(current, detail)
+		return rest.Conflict(current, detail)
 	}
 	return err
 }
 
-func (a *API) deliveryAudit(c *call, row store.DeliveryRow, action string, body *noteBody) (hook.Audit, error) {
+func (a *API) deliveryAudit(c *rest.Call, row store.DeliveryRow, action string, body *noteBody) (hook.Audit, error) {
 	diff := map[string]any{"status": row.State.String()}
 	if body != nil && body.Note != "" {
-		bad := &invalid{}
-		bad.checkText("note", body.Note, 500)
-		if err := bad.err(); err != nil {
+		bad := &rest.Invalid{}
+		bad.CheckText("note", body.Note, 500)
+		if err := bad.Err(); err != nil {
 			return hook.Audit{}, err
 		}
 		diff["note"] = body.Note
 	}
-	return a.audit(c, row.TenantID, action, hook.DeliveryPrefix.Format(row.ID), diff), nil
+	return a.server.Audit(c, row.TenantID, action, hook.DeliveryPrefix.Format(row.ID), diff), nil
 }

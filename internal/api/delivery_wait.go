@@ -5,45 +5,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// What a delivery waits for that is pending and due. A lane sends what is due at
-// once unless it has one of these reasons not to; the first that holds counts.
-const (
-	waitPaused = "paused" // the endpoint is paused or disabled
-	waitOpen   = "open"   // the breaker is open
-	waitHold   = "hold"   // the endpoint asked for silence
-	waitPace   = "pace"   // requests are kept apart
-)
-
-var waits = []string{waitPaused, waitOpen, waitHold, waitPace}
-
-// waitAt says what deliveries to a destination wait for at now, "" for nothing.
-// limit is the rate limit of its policy, 0: none.
-func waitAt(d store.Destination, limit float64, now time.Time) string {
-	switch {
-	case d.Endpoint.State != hook.Active:
-		return waitPaused
-	case laneState(d) == laneOpen:
-		return waitOpen
-	case d.Lane != nil && d.Lane.HoldUntil.After(now):
-		return waitHold
-	}
-	if by, _ := pacingOf(d, limit, now); by != nil {
-		return waitPace
-	}
-	return ""
-}
-
 func checkWaits(wanted []string) error {
 	for _, w := range wanted {
-		if !slices.Contains(waits, w) {
-			return badParameter("query.waiting_for", fmt.Sprintf("%q is not one of %s", w, strings.Join(waits, ", ")))
+		if !slices.Contains(view.Waits, w) {
+			return rest.BadParameter("query.waiting_for", fmt.Sprintf("%q is not one of %s", w, strings.Join(view.Waits, ", ")))
 		}
 	}
 	return nil
@@ -51,15 +24,15 @@ func checkWaits(wanted []string) error {
 
 // filterWaiting narrows a filter to what is due and waits for one of the given
 // things. none means that nothing can match.
-func (a *API) filterWaiting(ctx context.Context, c *call, f store.DeliveryFilter, wanted []string) (_ store.DeliveryFilter, none bool, err error) {
+func (a *API) filterWaiting(ctx context.Context, c *rest.Call, f store.DeliveryFilter, wanted []string) (_ store.DeliveryFilter, none bool, err error) {
 	if len(wanted) == 0 {
 		return f, false, nil
 	}
-	f.DueBy = c.now
+	f.DueBy = c.Now
 	f.Endpoints, err = a.endpointsThat(ctx, f.Tenant, f.Endpoints, func(d store.Destination) bool {
-		w := waitAt(d, 0, c.now)
-		if w == "" && slices.Contains(wanted, waitPace) { // policies are dear: most need not be read
-			w = waitAt(d, a.policyOf(d).RateLimit.PerSecond, c.now)
+		w := view.WaitAt(d, 0, c.Now)
+		if w == "" && slices.Contains(wanted, view.WaitPace) { // policies are dear: most need not be read
+			w = view.WaitAt(d, a.policyOf(d).RateLimit.PerSecond, c.Now)
 		}
 		return slices.Contains(wanted, w)
 	})

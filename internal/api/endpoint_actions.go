@@ -7,6 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
@@ -39,32 +41,32 @@ func (a *API) addEndpointActionRoutes() {
 		{"disable", "Turn the endpoint off; deliveries are held", hook.Disabled},
 		{"resume", "End a pause or a disabling and deliver through slow start", hook.Active},
 	} {
-		register(a, huma.Operation{
+		rest.Register(a.server, huma.Operation{
 			OperationID: act.name + "-endpoint", Method: http.MethodPost, Path: endpointPath + "/" + act.name,
 			Summary: act.summary, Tags: tags,
-		}, needWrite, func(ctx context.Context, c *call, in *endpointAction) (*output[laneView], error) {
+		}, rest.NeedWrite, func(ctx context.Context, c *rest.Call, in *endpointAction) (*rest.Output[view.Lane], error) {
 			return a.setState(ctx, c, in, "endpoint."+act.name, act.to)
 		})
 	}
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "probe-endpoint", Method: http.MethodPost, Path: endpointPath + "/probe",
 		Summary: "Send one probe now", Tags: tags, DefaultStatus: http.StatusAccepted,
-	}, needWrite, a.probe)
-	register(a, huma.Operation{
+	}, rest.NeedWrite, a.probe)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "reset-endpoint", Method: http.MethodPost, Path: endpointPath + "/reset",
 		Summary: "Close the breaker by hand, forget what was learnt and start slowly", Tags: tags,
 		Description: "The lane closes, a Retry-After that is being waited for ends, and everything under `learnt` is forgotten: what the endpoint refused, " +
 			"what broke it, and how far its recovery was. For an endpoint that was repaired or replaced. The owner of the lane does it within a second or two: " +
 			"the answer shows the lane as it was last saved.",
-	}, needWrite, a.reset)
+	}, rest.NeedWrite, a.reset)
 }
 
 // setState moves an endpoint to another state. Asked for the state it has, it
 // changes nothing.
-func (a *API) setState(ctx context.Context, c *call, in *endpointAction, action string, to hook.EndpointState) (*output[laneView], error) {
+func (a *API) setState(ctx context.Context, c *rest.Call, in *endpointAction, action string, to hook.EndpointState) (*rest.Output[view.Lane], error) {
 	e, err := a.command(ctx, c, in, action, func(e *hook.Endpoint) (bool, error) {
 		if to == hook.Paused && e.State == hook.Disabled {
-			return false, errConflict(e.State.String(), "the endpoint is disabled, which is more than paused")
+			return false, rest.Conflict(e.State.String(), "the endpoint is disabled, which is more than paused")
 		}
 		if e.State == to {
 			return false, nil
@@ -82,35 +84,35 @@ func (a *API) setState(ctx context.Context, c *call, in *endpointAction, action 
 }
 
 type requestedView struct {
-	RequestedAt stamp `json:"requested_at"`
+	RequestedAt view.Stamp `json:"requested_at"`
 }
 
 // probe asks the owner of the lane for one probe. Only an open lane sends any.
-func (a *API) probe(ctx context.Context, c *call, in *endpointAction) (*output[requestedView], error) {
+func (a *API) probe(ctx context.Context, c *rest.Call, in *endpointAction) (*rest.Output[requestedView], error) {
 	_, err := a.command(ctx, c, in, "endpoint.probe", func(e *hook.Endpoint) (bool, error) {
 		s, err := a.surroundOne(ctx, *e)
 		if err != nil {
 			return false, err
 		}
-		switch state := laneState(s.Destination); {
+		switch state := view.LaneState(s.Destination); {
 		case e.State != hook.Active:
-			return false, errConflict(e.State.String(), "an endpoint that is "+e.State.String()+" is not probed")
-		case state == laneClosed:
-			return false, errConflict(state, "the breaker is closed: deliveries go out as usual")
+			return false, rest.Conflict(e.State.String(), "an endpoint that is "+e.State.String()+" is not probed")
+		case state == view.LaneClosed:
+			return false, rest.Conflict(state, "the breaker is closed: deliveries go out as usual")
 		}
-		e.ProbeWantedAt = c.now
+		e.ProbeWantedAt = c.Now
 		return true, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &output[requestedView]{Body: requestedView{stamp(c.now)}}, nil
+	return &rest.Output[requestedView]{Body: requestedView{view.Stamp(c.Now)}}, nil
 }
 
 // reset asks the owner of the lane to close it and to forget what it learnt.
-func (a *API) reset(ctx context.Context, c *call, in *endpointAction) (*output[laneView], error) {
+func (a *API) reset(ctx context.Context, c *rest.Call, in *endpointAction) (*rest.Output[view.Lane], error) {
 	e, err := a.command(ctx, c, in, "endpoint.reset", func(e *hook.Endpoint) (bool, error) {
-		e.ResetWantedAt = c.now
+		e.ResetWantedAt = c.Now
 		return true, nil
 	})
 	if err != nil {
@@ -121,14 +123,14 @@ func (a *API) reset(ctx context.Context, c *call, in *endpointAction) (*output[l
 
 // command changes an endpoint on a person's word, with an audit record, and
 // tells its lane. change reports whether there is anything to store.
-func (a *API) command(ctx context.Context, c *call, in *endpointAction, action string, change func(*hook.Endpoint) (bool, error)) (hook.Endpoint, error) {
+func (a *API) command(ctx context.Context, c *rest.Call, in *endpointAction, action string, change func(*hook.Endpoint) (bool, error)) (hook.Endpoint, error) {
 	var out hook.Endpoint
-	bad := &invalid{}
-	bad.checkText("note", in.note(), 500)
-	if err := bad.err(); err != nil {
+	bad := &rest.Invalid{}
+	bad.CheckText("note", in.note(), 500)
+	if err := bad.Err(); err != nil {
 		return out, err
 	}
-	err := IfMatch{}.retryUpdate(func() error {
+	err := rest.IfMatch{}.RetryUpdate(func() error {
 		e, err := a.endpoint(ctx, c, in.Endpoint)
 		if err != nil {
 			return err
@@ -139,8 +141,8 @@ func (a *API) command(ctx context.Context, c *call, in *endpointAction, action s
 			out = e
 			return err
 		}
-		e.UpdatedAt = c.now
-		rec := a.audit(c, e.TenantID, action, hook.EndpointPrefix.Format(e.ID), commandDiff(before, e, in.note()))
+		e.UpdatedAt = c.Now
+		rec := a.server.Audit(c, e.TenantID, action, hook.EndpointPrefix.Format(e.ID), commandDiff(before, e, in.note()))
 		if out, err = a.cfg.Store.UpdateEndpoint(ctx, e, rec); err != nil {
 			return fmt.Errorf("store %s: %w", action, err)
 		}

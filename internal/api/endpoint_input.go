@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/vault"
@@ -16,12 +17,12 @@ const maxHeaders = 50
 
 // EndpointPath is an endpoint of a path.
 type EndpointPath struct {
-	TenantPath
+	rest.TenantPath
 	Endpoint string `path:"endpoint" maxLength:"64" doc:"ep_…, or the endpoint's uid."`
 }
 
 type endpointCreate struct {
-	TenantPath
+	rest.TenantPath
 	Body struct {
 		URL         string            `json:"url" maxLength:"2048"`
 		Types       []string          `json:"types,omitempty" maxItems:"100" doc:"Event types: order.paid, order.*, or * (the default)."`
@@ -29,7 +30,7 @@ type endpointCreate struct {
 		Description string            `json:"description,omitempty" maxLength:"1000"`
 		Policy      json.RawMessage   `json:"policy,omitempty" doc:"The endpoint's policy level."`
 		Headers     map[string]string `json:"headers,omitempty" doc:"Sent with every request; values cannot be read back."`
-		Signatures  []signatureView   `json:"signatures,omitempty" maxItems:"3"`
+		Signatures  []view.Signature  `json:"signatures,omitempty" maxItems:"3"`
 		Body        string            `json:"body,omitempty" enum:"payload,envelope"`
 		Secret      string            `json:"secret,omitempty" writeOnly:"true" doc:"whsec_… or whsk_…; made when absent."`
 		Metadata    map[string]string `json:"metadata,omitempty"`
@@ -39,17 +40,17 @@ type endpointCreate struct {
 
 type endpointPatch struct {
 	EndpointPath
-	IfMatch
+	rest.IfMatch
 	Body struct {
-		URL         change[string]             `json:"url,omitzero" maxLength:"2048"`
-		Types       change[[]string]           `json:"types,omitzero" maxItems:"100"`
-		UID         change[string]             `json:"uid,omitzero"`
-		Description change[string]             `json:"description,omitzero" maxLength:"1000"`
-		Policy      change[json.RawMessage]    `json:"policy,omitzero" doc:"Merged into the stored level."`
-		Headers     change[map[string]*string] `json:"headers,omitzero" doc:"null removes a header; *** keeps its value."`
-		Signatures  change[[]signatureView]    `json:"signatures,omitzero" maxItems:"3"`
-		Body        change[string]             `json:"body,omitzero" enum:"payload,envelope"`
-		Metadata    change[map[string]*string] `json:"metadata,omitzero"`
+		URL         rest.Change[string]             `json:"url,omitzero" maxLength:"2048"`
+		Types       rest.Change[[]string]           `json:"types,omitzero" maxItems:"100"`
+		UID         rest.Change[string]             `json:"uid,omitzero"`
+		Description rest.Change[string]             `json:"description,omitzero" maxLength:"1000"`
+		Policy      rest.Change[json.RawMessage]    `json:"policy,omitzero" doc:"Merged into the stored level."`
+		Headers     rest.Change[map[string]*string] `json:"headers,omitzero" doc:"null removes a header; *** keeps its value."`
+		Signatures  rest.Change[[]view.Signature]   `json:"signatures,omitzero" maxItems:"3"`
+		Body        rest.Change[string]             `json:"body,omitzero" enum:"payload,envelope"`
+		Metadata    rest.Change[map[string]*string] `json:"metadata,omitzero"`
 	}
 }
 
@@ -63,12 +64,12 @@ type draft struct {
 
 // newDraft turns the body of a create into an endpoint, or names every field
 // that is wrong.
-func (a *API) newDraft(c *call, t hook.Tenant, in *endpointCreate) (*draft, error) {
-	bad := &invalid{}
+func (a *API) newDraft(c *rest.Call, t hook.Tenant, in *endpointCreate) (*draft, error) {
+	bad := &rest.Invalid{}
 	b := &in.Body
 	d := &draft{
 		endpoint: hook.Endpoint{
-			ID:          a.cfg.IDs.Next(c.now),
+			ID:          a.cfg.IDs.Next(c.Now),
 			TenantID:    t.ID,
 			UID:         b.UID,
 			URL:         a.checkURL(bad, b.URL),
@@ -79,8 +80,8 @@ func (a *API) newDraft(c *call, t hook.Tenant, in *endpointCreate) (*draft, erro
 			Body:        readBodyMode(bad, b.Body),
 			Metadata:    b.Metadata,
 			Rev:         1,
-			CreatedAt:   c.now,
-			UpdatedAt:   c.now,
+			CreatedAt:   c.Now,
+			UpdatedAt:   c.Now,
 		},
 		headers: b.Headers,
 	}
@@ -91,44 +92,44 @@ func (a *API) newDraft(c *call, t hook.Tenant, in *endpointCreate) (*draft, erro
 }
 
 // patched applies the body of a PATCH to a stored endpoint.
-func (a *API) patched(c *call, t hook.Tenant, before shown, in *endpointPatch) (*draft, error) {
-	bad := &invalid{}
+func (a *API) patched(c *rest.Call, t hook.Tenant, before shown, in *endpointPatch) (*draft, error) {
+	bad := &rest.Invalid{}
 	b := &in.Body
-	d := &draft{endpoint: before.Endpoint, headers: before.headers, storedPolicy: !b.Policy.set}
+	d := &draft{endpoint: before.Endpoint, headers: before.headers, storedPolicy: !b.Policy.Set}
 	e := &d.endpoint
-	if b.URL.set {
-		e.URL = a.checkURL(bad, b.URL.to)
+	if b.URL.Set {
+		e.URL = a.checkURL(bad, b.URL.To)
 	}
-	if b.Signatures.set {
-		e.Signatures = a.readSignatures(bad, b.Signatures.to)
+	if b.Signatures.Set {
+		e.Signatures = a.readSignatures(bad, b.Signatures.To)
 	}
-	if b.Body.set {
-		e.Body = readBodyMode(bad, b.Body.to)
+	if b.Body.Set {
+		e.Body = readBodyMode(bad, b.Body.To)
 	}
-	b.Types.apply(&e.Types)
-	b.UID.apply(&e.UID)
-	b.Description.apply(&e.Description)
+	b.Types.Apply(&e.Types)
+	b.UID.Apply(&e.UID)
+	b.Description.Apply(&e.Description)
 	e.Policy = patchPolicy(bad, e.Policy, b.Policy)
-	e.Metadata = patchTexts(e.Metadata, b.Metadata)
+	e.Metadata = rest.PatchTexts(e.Metadata, b.Metadata)
 	d.headers = patchHeaders(bad, d.headers, b.Headers)
-	e.UpdatedAt = c.now
+	e.UpdatedAt = c.Now
 	return d, a.finishDraft(bad, t, d)
 }
 
 // finishDraft checks what create and change have in common and seals the
 // headers.
-func (a *API) finishDraft(bad *invalid, t hook.Tenant, d *draft) error {
+func (a *API) finishDraft(bad *rest.Invalid, t hook.Tenant, d *draft) error {
 	e := &d.endpoint
-	bad.checkUID("uid", e.UID, string(hook.EndpointPrefix))
-	bad.checkText("description", e.Description, maxDescription)
-	bad.checkMetadata(e.Metadata)
-	bad.checkHeaders(d.headers)
+	bad.CheckUID("uid", e.UID, string(hook.EndpointPrefix))
+	bad.CheckText("description", e.Description, rest.MaxDescription)
+	bad.CheckMetadata(e.Metadata)
+	checkHeaders(bad, d.headers)
 	if len(e.Types) == 0 {
 		e.Types = []string{"*"}
 	}
 	for i, p := range e.Types {
 		if err := hook.CheckPattern(p); err != nil {
-			bad.addAs("type_invalid", at("types", i), err.Error())
+			bad.AddAs("type_invalid", rest.At("types", i), err.Error())
 		}
 	}
 	resolved, err := a.checkPolicy(bad, t.Policy, e.Policy, d.storedPolicy)
@@ -136,32 +137,30 @@ func (a *API) finishDraft(bad *invalid, t hook.Tenant, d *draft) error {
 		return err
 	}
 	d.resolved = resolved
-	if err := bad.err(); err != nil {
+	if err := bad.Err(); err != nil {
 		return err
 	}
 	return a.sealHeaders(d)
 }
 
-func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
-
-func (a *API) checkURL(bad *invalid, raw string) string {
+func (a *API) checkURL(bad *rest.Invalid, raw string) string {
 	if raw == "" {
-		bad.add("url", "required", "is required")
+		bad.Add("url", "required", "is required")
 		return raw
 	}
 	clean, err := a.cfg.URLs.CheckURL(raw)
 	if err != nil {
 		// The error names the thing it is about; the path does so already.
-		bad.addAs("url_blocked", "url", strings.TrimPrefix(err.Error(), "url "))
+		bad.AddAs("url_blocked", "url", strings.TrimPrefix(err.Error(), "url "))
 		return raw
 	}
 	return clean
 }
 
 // readSignatures returns the signatures given, or the server's usual one.
-func (a *API) readSignatures(bad *invalid, list []signatureView) []hook.Signature {
+func (a *API) readSignatures(bad *rest.Invalid, list []view.Signature) []hook.Signature {
 	if len(list) == 0 {
-		list = []signatureView{{Scheme: a.scheme.String()}}
+		list = []view.Signature{{Scheme: a.scheme.String()}}
 	}
 	out := make([]hook.Signature, 0, len(list))
 	seen := map[hook.Signature]bool{}
@@ -169,9 +168,9 @@ func (a *API) readSignatures(bad *invalid, list []signatureView) []hook.Signatur
 		s, err := a.readSignature(v)
 		switch {
 		case err != nil:
-			bad.add(at("signatures", i), "invalid", err.Error())
+			bad.Add(rest.At("signatures", i), "invalid", err.Error())
 		case seen[s]:
-			bad.add(at("signatures", i), "not_allowed", "is listed twice")
+			bad.Add(rest.At("signatures", i), "not_allowed", "is listed twice")
 		}
 		seen[s] = true
 		out = append(out, s)
@@ -179,7 +178,7 @@ func (a *API) readSignatures(bad *invalid, list []signatureView) []hook.Signatur
 	return out
 }
 
-func (a *API) readSignature(v signatureView) (hook.Signature, error) {
+func (a *API) readSignature(v view.Signature) (hook.Signature, error) {
 	scheme, err := hook.ParseScheme(v.Scheme)
 	if err != nil {
 		return hook.Signature{}, err
@@ -200,57 +199,57 @@ func (a *API) readSignature(v signatureView) (hook.Signature, error) {
 	return hook.Signature{Scheme: scheme, Header: header}, hook.CheckStripeHeader(header)
 }
 
-func readBodyMode(bad *invalid, s string) hook.BodyMode {
+func readBodyMode(bad *rest.Invalid, s string) hook.BodyMode {
 	if s == "" {
 		return hook.BodyPayload
 	}
 	m, err := hook.ParseBodyMode(s)
 	if err != nil {
-		bad.add("body", "not_allowed", err.Error())
+		bad.Add("body", "not_allowed", err.Error())
 	}
 	return m
 }
 
 // checkHeaders checks custom headers. Messages never hold a value.
-func (e *invalid) checkHeaders(headers map[string]string) {
+func checkHeaders(bad *rest.Invalid, headers map[string]string) {
 	if len(headers) > maxHeaders {
-		e.add("headers", "out_of_range", fmt.Sprintf("must have at most %d entries", maxHeaders))
+		bad.Add("headers", "out_of_range", fmt.Sprintf("must have at most %d entries", maxHeaders))
 	}
 	seen := map[string]bool{}
 	for name, value := range headers {
 		if key := strings.ToLower(name); seen[key] {
-			e.add("headers."+name, "not_allowed", "is given twice; case makes no difference")
+			bad.Add("headers."+name, "not_allowed", "is given twice; case makes no difference")
 		} else {
 			seen[key] = true
 		}
 		switch err := hook.CheckHeader(name, value); {
 		case errors.Is(err, hook.ErrHeaderReserved):
-			e.addAs("header_forbidden", "headers."+name, err.Error())
+			bad.AddAs("header_forbidden", "headers."+name, err.Error())
 		case err != nil:
-			e.add("headers."+name, "invalid", err.Error())
-		case value == maskedValue:
-			e.add("headers."+name, "not_allowed", "has the value that stands for a hidden one")
+			bad.Add("headers."+name, "invalid", err.Error())
+		case value == view.Masked:
+			bad.Add("headers."+name, "not_allowed", "has the value that stands for a hidden one")
 		}
 	}
 }
 
 // patchHeaders applies a merge patch to headers, whose names know no case. A
 // masked value that comes back from a read keeps what is stored.
-func patchHeaders(bad *invalid, stored map[string]string, ch change[map[string]*string]) map[string]string {
+func patchHeaders(bad *rest.Invalid, stored map[string]string, ch rest.Change[map[string]*string]) map[string]string {
 	switch {
-	case !ch.set:
+	case !ch.Set:
 		return stored
-	case ch.null:
+	case ch.Null:
 		return nil
 	}
-	out := mergeTexts(stored, nil)
-	for name, value := range ch.to {
+	out := rest.MergeTexts(stored, nil)
+	for name, value := range ch.To {
 		have, ok := findHeader(out, name)
 		switch {
-		case value != nil && *value == maskedValue && ok:
+		case value != nil && *value == view.Masked && ok:
 			continue
-		case value != nil && *value == maskedValue:
-			bad.add("headers."+name, "not_allowed", "is hidden and cannot be set to ***")
+		case value != nil && *value == view.Masked:
+			bad.Add("headers."+name, "not_allowed", "is hidden and cannot be set to ***")
 			continue
 		}
 		delete(out, have)

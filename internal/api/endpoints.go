@@ -9,6 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
@@ -17,8 +19,8 @@ type endpointInput struct {
 }
 
 type endpointList struct {
-	TenantPath
-	PageParams
+	rest.TenantPath
+	rest.PageParams
 }
 
 // endpointCreated is a new endpoint with its secret, which is shown here and by
@@ -31,7 +33,7 @@ type endpointCreated struct {
 
 // EndpointFields embeds an endpoint in another answer. Its name is exported
 // because huma skips embedded types whose name is not.
-type EndpointFields endpointView
+type EndpointFields view.Endpoint
 
 const (
 	endpointsPath = tenantPath + "/endpoints"
@@ -40,35 +42,35 @@ const (
 
 func (a *API) addEndpointRoutes() {
 	tags := []string{"endpoints"}
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "list-endpoints", Method: http.MethodGet, Path: endpointsPath,
 		Summary: "List endpoints", Tags: tags,
-	}, needRead, a.listEndpoints)
-	register(a, huma.Operation{
+	}, rest.NeedRead, a.listEndpoints)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "create-endpoint", Method: http.MethodPost, Path: endpointsPath,
 		Summary: "Create an endpoint", Tags: tags, DefaultStatus: http.StatusCreated,
-	}, needWrite, a.createEndpoint)
-	register(a, huma.Operation{
+	}, rest.NeedWrite, a.createEndpoint)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "get-endpoint", Method: http.MethodGet, Path: endpointPath,
 		Summary: "Get an endpoint", Tags: tags,
-	}, needRead, a.getEndpoint)
-	register(a, huma.Operation{
+	}, rest.NeedRead, a.getEndpoint)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "change-endpoint", Method: http.MethodPatch, Path: endpointPath,
 		Summary: "Change an endpoint", Tags: tags,
 		Description: "A new url restarts the lane at slow start.",
-	}, needWrite, a.patchEndpoint)
-	register(a, huma.Operation{
+	}, rest.NeedWrite, a.patchEndpoint)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "delete-endpoint", Method: http.MethodDelete, Path: endpointPath,
 		Summary: "Delete an endpoint and cancel its pending deliveries", Tags: tags,
-	}, needWrite, a.deleteEndpoint)
+	}, rest.NeedWrite, a.deleteEndpoint)
 }
 
-func (a *API) listEndpoints(ctx context.Context, c *call, in *endpointList) (*listOutput[endpointView], error) {
-	page, err := a.cursors.page(c, in.PageParams)
+func (a *API) listEndpoints(ctx context.Context, c *rest.Call, in *endpointList) (*rest.ListOutput[view.Endpoint], error) {
+	page, err := a.server.Page(c, in.PageParams)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.cfg.Store.ListEndpoints(ctx, c.tenant, page)
+	rows, err := a.cfg.Store.ListEndpoints(ctx, c.Tenant, page)
 	if err != nil {
 		return nil, fmt.Errorf("list endpoints: %w", err)
 	}
@@ -76,32 +78,32 @@ func (a *API) listEndpoints(ctx context.Context, c *call, in *endpointList) (*li
 	if err != nil {
 		return nil, err
 	}
-	return paged(a, c, in.PageParams, full,
+	return rest.Paged(a.server, c, in.PageParams, full,
 		func(s shown) hook.ID { return s.Endpoint.ID },
-		func(s shown) endpointView { return a.view(s, c.now) })
+		func(s shown) view.Endpoint { return a.view(s, c.Now) })
 }
 
 // endpoint reads the endpoint of the path, by id or uid. A uid means nothing
 // without its tenant.
-func (a *API) endpoint(ctx context.Context, c *call, text string) (hook.Endpoint, error) {
+func (a *API) endpoint(ctx context.Context, c *rest.Call, text string) (hook.Endpoint, error) {
 	if strings.HasPrefix(text, string(hook.EndpointPrefix)) {
 		id, err := hook.EndpointPrefix.Parse(text)
 		if err != nil {
 			return hook.Endpoint{}, hook.ErrNotFound
 		}
-		return a.cfg.Store.EndpointByID(ctx, c.tenant, id)
+		return a.cfg.Store.EndpointByID(ctx, c.Tenant, id)
 	}
-	tenant, err := c.oneTenant()
+	tenant, err := c.OneTenant()
 	if err != nil {
 		return hook.Endpoint{}, err
 	}
-	if !validUID(text) {
+	if !rest.ValidUID(text) {
 		return hook.Endpoint{}, hook.ErrNotFound
 	}
 	return a.cfg.Store.EndpointByUID(ctx, tenant, text)
 }
 
-func (a *API) getEndpoint(ctx context.Context, c *call, in *endpointInput) (*versioned[endpointView], error) {
+func (a *API) getEndpoint(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Versioned[view.Endpoint], error) {
 	e, err := a.endpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
@@ -110,10 +112,10 @@ func (a *API) getEndpoint(ctx context.Context, c *call, in *endpointInput) (*ver
 	if err != nil {
 		return nil, err
 	}
-	return &versioned[endpointView]{ETag: etag(e.Rev), Body: a.view(s, c.now)}, nil
+	return &rest.Versioned[view.Endpoint]{ETag: rest.ETag(e.Rev), Body: a.view(s, c.Now)}, nil
 }
 
-func (a *API) createEndpoint(ctx context.Context, c *call, in *endpointCreate) (*created[endpointCreated], error) {
+func (a *API) createEndpoint(ctx context.Context, c *rest.Call, in *endpointCreate) (*rest.Created[endpointCreated], error) {
 	t, err := a.tenant(ctx, c)
 	if err != nil {
 		return nil, err
@@ -128,22 +130,22 @@ func (a *API) createEndpoint(ctx context.Context, c *call, in *endpointCreate) (
 	}
 	s := shown{headers: d.headers}
 	s.Endpoint, s.TenantPolicy, s.Secrets = d.endpoint, t.Policy, secrets.stored
-	view := a.view(s, c.now)
-	rec := a.audit(c, t.ID, "endpoint.create", view.ID, diffOf(nil, view))
+	v := a.view(s, c.Now)
+	rec := a.server.Audit(c, t.ID, "endpoint.create", v.ID, diffOf(nil, v))
 	most, rule := a.endpointLimit(t)
 	err = a.cfg.Store.CreateEndpoint(ctx, d.endpoint, secrets.stored, most, rec)
 	switch {
 	case errors.Is(err, hook.ErrTooManyEndpoints):
-		return nil, fieldError(rule, "out_of_range", fmt.Sprintf("of %d is reached for this tenant", most))
+		return nil, rest.FieldError(rule, "out_of_range", fmt.Sprintf("of %d is reached for this tenant", most))
 	case err != nil:
 		return nil, fmt.Errorf("create endpoint: %w", err)
 	}
 	a.cfg.Bell.EndpointChanged(t.ID, d.endpoint.ID)
-	view.Warnings = warningsOf(d.resolved)
-	return &created[endpointCreated]{
-		Location: tenantsPath + "/" + view.Tenant + "/endpoints/" + view.ID,
+	v.Warnings = warningsOf(d.resolved)
+	return &rest.Created[endpointCreated]{
+		Location: tenantsPath + "/" + v.Tenant + "/endpoints/" + v.ID,
 		Body: endpointCreated{
-			EndpointFields: EndpointFields(view),
+			EndpointFields: EndpointFields(v),
 			Secret:         secrets.shown.Reveal(),
 			PublicKey:      secrets.public,
 		},
@@ -159,14 +161,14 @@ func (a *API) endpointLimit(t hook.Tenant) (most int64, rule string) {
 	return a.cfg.MaxEndpoints, "ingest.tenant_max_endpoints"
 }
 
-func (a *API) patchEndpoint(ctx context.Context, c *call, in *endpointPatch) (*versioned[endpointView], error) {
-	var out *versioned[endpointView]
-	err := in.retryUpdate(func() error {
+func (a *API) patchEndpoint(ctx context.Context, c *rest.Call, in *endpointPatch) (*rest.Versioned[view.Endpoint], error) {
+	var out *rest.Versioned[view.Endpoint]
+	err := in.RetryUpdate(func() error {
 		before, err := a.endpointForChange(ctx, c, in.Endpoint)
 		if err != nil {
 			return err
 		}
-		if err := in.check(before.Endpoint.Rev); err != nil {
+		if err := in.Check(before.Endpoint.Rev); err != nil {
 			return err
 		}
 		out, err = a.storeEndpoint(ctx, c, before, in)
@@ -175,7 +177,7 @@ func (a *API) patchEndpoint(ctx context.Context, c *call, in *endpointPatch) (*v
 	return out, err
 }
 
-func (a *API) endpointForChange(ctx context.Context, c *call, text string) (shown, error) {
+func (a *API) endpointForChange(ctx context.Context, c *rest.Call, text string) (shown, error) {
 	e, err := a.endpoint(ctx, c, text)
 	if err != nil {
 		return shown{}, err
@@ -184,7 +186,7 @@ func (a *API) endpointForChange(ctx context.Context, c *call, text string) (show
 }
 
 // storeEndpoint applies the patch to before and stores the result.
-func (a *API) storeEndpoint(ctx context.Context, c *call, before shown, in *endpointPatch) (*versioned[endpointView], error) {
+func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in *endpointPatch) (*rest.Versioned[view.Endpoint], error) {
 	t, err := a.cfg.Store.TenantByID(ctx, before.Endpoint.TenantID)
 	if err != nil {
 		return nil, fmt.Errorf("read tenant: %w", err)
@@ -199,30 +201,30 @@ func (a *API) storeEndpoint(ctx context.Context, c *call, before shown, in *endp
 	after := before
 	after.Endpoint, after.headers = d.endpoint, d.headers
 	diff := map[string]any{}
-	for name, f := range diffOf(a.view(before, c.now), a.view(after, c.now)) {
+	for name, f := range diffOf(a.view(before, c.Now), a.view(after, c.Now)) {
 		diff[name] = f
 	}
 	if h := headerDiff(before.headers, after.headers); len(h) > 0 {
 		diff["headers"] = h
 	}
 	id := hook.EndpointPrefix.Format(d.endpoint.ID)
-	if after.Endpoint, err = a.cfg.Store.UpdateEndpoint(ctx, d.endpoint, a.audit(c, t.ID, "endpoint.change", id, diff)); err != nil {
+	if after.Endpoint, err = a.cfg.Store.UpdateEndpoint(ctx, d.endpoint, a.server.Audit(c, t.ID, "endpoint.change", id, diff)); err != nil {
 		return nil, fmt.Errorf("change endpoint: %w", err)
 	}
 	a.cfg.Bell.EndpointChanged(t.ID, after.Endpoint.ID)
 	if after, err = a.surroundOne(ctx, after.Endpoint); err != nil {
 		return nil, err
 	}
-	view := a.view(after, c.now)
-	view.Warnings = warningsOf(d.resolved)
-	return &versioned[endpointView]{ETag: etag(after.Endpoint.Rev), Body: view}, nil
+	v := a.view(after, c.Now)
+	v.Warnings = warningsOf(d.resolved)
+	return &rest.Versioned[view.Endpoint]{ETag: rest.ETag(after.Endpoint.Rev), Body: v}, nil
 }
 
 type cancelledView struct {
 	Cancelled int64 `json:"cancelled" doc:"Pending deliveries that were cancelled."`
 }
 
-func (a *API) deleteEndpoint(ctx context.Context, c *call, in *endpointInput) (*output[cancelledView], error) {
+func (a *API) deleteEndpoint(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[cancelledView], error) {
 	e, err := a.endpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
@@ -231,13 +233,13 @@ func (a *API) deleteEndpoint(ctx context.Context, c *call, in *endpointInput) (*
 	if err != nil {
 		return nil, err
 	}
-	return &output[cancelledView]{Body: cancelledView{Cancelled: n}}, nil
+	return &rest.Output[cancelledView]{Body: cancelledView{Cancelled: n}}, nil
 }
 
 // removeEndpoint deletes an endpoint and tells how many deliveries it cancelled.
-func (a *API) removeEndpoint(ctx context.Context, c *call, e hook.Endpoint) (int64, error) {
-	rec := a.audit(c, e.TenantID, "endpoint.delete", hook.EndpointPrefix.Format(e.ID), nil)
-	n, err := a.cfg.Store.DeleteEndpoint(ctx, e.TenantID, e.ID, c.now, rec)
+func (a *API) removeEndpoint(ctx context.Context, c *rest.Call, e hook.Endpoint) (int64, error) {
+	rec := a.server.Audit(c, e.TenantID, "endpoint.delete", hook.EndpointPrefix.Format(e.ID), nil)
+	n, err := a.cfg.Store.DeleteEndpoint(ctx, e.TenantID, e.ID, c.Now, rec)
 	if err != nil {
 		return n, fmt.Errorf("delete endpoint: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/accept"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
@@ -44,7 +46,7 @@ func (s *sink) AcceptBatch(_ context.Context, _ hook.ID, subs []hook.Submission)
 }
 
 // newAPI is an API over stubs.
-func newAPI(t testing.TB, st api.Store, in api.Ingest) *api.API {
+func newAPI(t testing.TB, st api.Store, in accept.Ingest) *api.API {
 	t.Helper()
 	k, err := vault.NewKey(rand.Reader)
 	if err != nil {
@@ -69,7 +71,7 @@ func newAPI(t testing.TB, st api.Store, in api.Ingest) *api.API {
 
 func newFuzzAPI(t testing.TB) (h http.Handler, key string, s *sink) {
 	t.Helper()
-	text, prefix, hash := api.NewKey(rand.Reader)
+	text, prefix, hash := rest.NewKey(rand.Reader)
 	s = &sink{}
 	st := keyStore{key: hook.APIKey{ID: 1, TenantID: 2, Prefix: prefix, Hash: hash, Scope: hook.ScopeTenantSend}}
 	return newAPI(t, st, s).Handler(), text, s

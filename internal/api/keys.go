@@ -10,24 +10,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// keyView is an API key as lists show it: its secret part is not stored.
-type keyView struct {
-	ID         string  `json:"id"`
-	Name       string  `json:"name"`
-	Prefix     *string `json:"prefix" doc:"The public part of the key."`
-	Scope      string  `json:"scope" enum:"admin,admin:read,tenant:write,tenant:read,tenant:send"`
-	Tenant     *string `json:"tenant"`
-	CreatedAt  stamp   `json:"created_at"`
-	LastUsedAt stamp   `json:"last_used_at"`
-	ExpiresAt  stamp   `json:"expires_at"`
-	RevokedAt  stamp   `json:"revoked_at"`
-}
-
 // KeyFields embeds a key in another answer.
-type KeyFields keyView
+type KeyFields view.Key
 
 type keyCreated struct {
 	KeyFields
@@ -48,7 +37,7 @@ type keyInput struct {
 }
 
 type keyList struct {
-	PageParams
+	rest.PageParams
 }
 
 type meView struct {
@@ -61,31 +50,31 @@ type meView struct {
 
 func (a *API) addKeyRoutes() {
 	tags := []string{"keys"}
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "list-keys", Method: http.MethodGet, Path: "/v1/keys",
 		Summary: "List API keys", Tags: tags,
-	}, needAdmin, a.listKeys)
-	register(a, huma.Operation{
+	}, rest.NeedAdmin, a.listKeys)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "create-key", Method: http.MethodPost, Path: "/v1/keys",
 		Summary: "Create an API key", Tags: tags, DefaultStatus: http.StatusCreated,
-	}, needAdmin, a.createKey)
-	register(a, huma.Operation{
+	}, rest.NeedAdmin, a.createKey)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "revoke-key", Method: http.MethodDelete, Path: "/v1/keys/{key}",
 		Summary: "Revoke an API key", Tags: tags, DefaultStatus: http.StatusNoContent,
-	}, needAdmin, a.revokeKey)
-	register(a, huma.Operation{
+	}, rest.NeedAdmin, a.revokeKey)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "get-me", Method: http.MethodGet, Path: "/v1/me",
 		Summary: "Tell which key this is", Tags: tags,
-	}, needAnyKey, func(_ context.Context, c *call, _ *struct{}) (*output[meView], error) {
-		return &output[meView]{Body: meView{
-			Key: keyText(c.key), Name: c.key.Name, Scope: c.key.Scope.String(),
-			Tenant: tenantText(c.key.TenantID), Version: a.cfg.Version,
+	}, rest.NeedAnyKey, func(_ context.Context, c *rest.Call, _ *struct{}) (*rest.Output[meView], error) {
+		return &rest.Output[meView]{Body: meView{
+			Key: rest.KeyText(c.Key), Name: c.Key.Name, Scope: c.Key.Scope.String(),
+			Tenant: view.TenantOrNull(c.Key.TenantID), Version: a.cfg.Version,
 		}}, nil
 	})
 }
 
-func (a *API) listKeys(ctx context.Context, c *call, in *keyList) (*listOutput[keyView], error) {
-	page, err := a.cursors.page(c, in.PageParams)
+func (a *API) listKeys(ctx context.Context, c *rest.Call, in *keyList) (*rest.ListOutput[view.Key], error) {
+	page, err := a.server.Page(c, in.PageParams)
 	if err != nil {
 		return nil, err
 	}
@@ -93,55 +82,55 @@ func (a *API) listKeys(ctx context.Context, c *call, in *keyList) (*listOutput[k
 	if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
-	return paged(a, c, in.PageParams, rows, func(k hook.APIKey) hook.ID { return k.ID }, showKey)
+	return rest.Paged(a.server, c, in.PageParams, rows, func(k hook.APIKey) hook.ID { return k.ID }, showKey)
 }
 
-func (a *API) createKey(ctx context.Context, c *call, in *keyCreate) (*created[keyCreated], error) {
+func (a *API) createKey(ctx context.Context, c *rest.Call, in *keyCreate) (*rest.Created[keyCreated], error) {
 	k, err := a.newKey(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
 	var text string
-	text, k.Prefix, k.Hash = NewKey(rand.Reader)
-	view := showKey(k)
-	if err := a.cfg.Store.CreateKey(ctx, k, a.audit(c, k.TenantID, "key.create", view.ID, diffOf(nil, view))); err != nil {
+	text, k.Prefix, k.Hash = rest.NewKey(rand.Reader)
+	v := showKey(k)
+	if err := a.cfg.Store.CreateKey(ctx, k, a.server.Audit(c, k.TenantID, "key.create", v.ID, diffOf(nil, v))); err != nil {
 		return nil, fmt.Errorf("create key: %w", err)
 	}
-	a.auth.index.add(k.Hash)
-	return &created[keyCreated]{
-		Location: "/v1/keys/" + view.ID,
-		Body:     keyCreated{KeyFields: KeyFields(view), Key: text},
+	a.server.KeyMade(k.Hash)
+	return &rest.Created[keyCreated]{
+		Location: "/v1/keys/" + v.ID,
+		Body:     keyCreated{KeyFields: KeyFields(v), Key: text},
 	}, nil
 }
 
 // newKey checks the body of a create.
-func (a *API) newKey(ctx context.Context, c *call, in *keyCreate) (hook.APIKey, error) {
-	bad := &invalid{}
-	k := hook.APIKey{ID: a.cfg.IDs.Next(c.now), Name: in.Body.Name, CreatedAt: c.now}
-	bad.checkText("name", k.Name, maxName)
+func (a *API) newKey(ctx context.Context, c *rest.Call, in *keyCreate) (hook.APIKey, error) {
+	bad := &rest.Invalid{}
+	k := hook.APIKey{ID: a.cfg.IDs.Next(c.Now), Name: in.Body.Name, CreatedAt: c.Now}
+	bad.CheckText("name", k.Name, rest.MaxName)
 	var err error
 	if k.Scope, err = hook.ParseScope(in.Body.Scope); err != nil {
-		bad.add("scope", "not_allowed", err.Error())
+		bad.Add("scope", "not_allowed", err.Error())
 	}
-	if k.ExpiresAt, err = readExpiry(in.Body.ExpiresAt, c.now); err != nil {
-		bad.add("expires_at", "invalid", err.Error())
+	if k.ExpiresAt, err = readExpiry(in.Body.ExpiresAt, c.Now); err != nil {
+		bad.Add("expires_at", "invalid", err.Error())
 	}
 	ofServer := k.Scope == hook.ScopeAdmin || k.Scope == hook.ScopeAdminRead
 	switch {
 	case ofServer && in.Body.Tenant != "":
-		bad.add("tenant", "not_allowed", "goes with tenant scopes only")
+		bad.Add("tenant", "not_allowed", "goes with tenant scopes only")
 	case !ofServer && in.Body.Tenant == "":
-		bad.add("tenant", "required", "is required with this scope")
+		bad.Add("tenant", "required", "is required with this scope")
 	case !ofServer:
 		t, err := a.readTenant(ctx, in.Body.Tenant)
 		if errors.Is(err, hook.ErrNotFound) {
-			bad.add("tenant", "unknown", "does not exist")
+			bad.Add("tenant", "unknown", "does not exist")
 		} else if err != nil {
 			return k, fmt.Errorf("read tenant: %w", err)
 		}
 		k.TenantID = t.ID
 	}
-	return k, bad.err()
+	return k, bad.Err()
 }
 
 var errBadExpiry = errors.New("must be an RFC 3339 time in the future")
@@ -157,45 +146,22 @@ func readExpiry(s string, now time.Time) (time.Time, error) {
 	return t.UTC().Truncate(time.Microsecond), nil
 }
 
-func (a *API) revokeKey(ctx context.Context, c *call, in *keyInput) (*nothing, error) {
+func (a *API) revokeKey(ctx context.Context, c *rest.Call, in *keyInput) (*rest.Nothing, error) {
 	id, err := hook.KeyPrefix.Parse(in.Key)
 	if err != nil {
 		return nil, hook.ErrNotFound
 	}
-	return &nothing{}, a.revoke(ctx, c, hook.APIKey{ID: id})
+	return &rest.Nothing{}, a.revoke(ctx, c, hook.APIKey{ID: id})
 }
 
 // revoke ends a key, here at once and on other nodes within a second.
-func (a *API) revoke(ctx context.Context, c *call, k hook.APIKey) error {
-	rec := a.audit(c, k.TenantID, "key.revoke", hook.KeyPrefix.Format(k.ID), nil)
-	if err := a.cfg.Store.RevokeKey(ctx, k.ID, c.now, rec); err != nil {
+func (a *API) revoke(ctx context.Context, c *rest.Call, k hook.APIKey) error {
+	rec := a.server.Audit(c, k.TenantID, "key.revoke", hook.KeyPrefix.Format(k.ID), nil)
+	if err := a.cfg.Store.RevokeKey(ctx, k.ID, c.Now, rec); err != nil {
 		return fmt.Errorf("revoke key: %w", err)
 	}
-	a.auth.revoked(k.ID)
+	a.server.KeyRevoked(k.ID)
 	return nil
 }
 
-func showKey(k hook.APIKey) keyView {
-	v := keyView{
-		ID:         hook.KeyPrefix.Format(k.ID),
-		Name:       k.Name,
-		Scope:      k.Scope.String(),
-		Tenant:     tenantText(k.TenantID),
-		CreatedAt:  stamp(k.CreatedAt),
-		LastUsedAt: stamp(k.LastUsedAt),
-		ExpiresAt:  stamp(k.ExpiresAt),
-		RevokedAt:  stamp(k.RevokedAt),
-	}
-	if k.Prefix != "" {
-		v.Prefix = nullable(keyMark + k.Prefix)
-	}
-	return v
-}
-
-// tenantText shows the tenant of a key, null for keys of the server.
-func tenantText(id hook.ID) *string {
-	if id == 0 {
-		return nil
-	}
-	return nullable(hook.TenantPrefix.Format(id))
-}
+func showKey(k hook.APIKey) view.Key { return view.OfKey(k, rest.KeyMark) }

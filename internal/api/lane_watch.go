@@ -4,77 +4,34 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
-
-// stormView compares the retries of the last 15 minutes with the first
-// attempts, as the lane's owner last saved them.
-type stormView struct {
-	Active  bool    `json:"active"`
-	Since   stamp   `json:"since"`
-	Retries int64   `json:"retries" doc:"In the last 15 minutes."`
-	First   *int64  `json:"first" doc:"First attempts in the last 15 minutes; null: not known, because there were no retries."`
-	Ratio   float64 `json:"ratio" doc:"retries / max(first, 1)"`
-	NoFirst bool    `json:"no_first" doc:"There were retries and no first attempts at all."`
-	AsOf    stamp   `json:"as_of" doc:"When this was saved; null: there was nothing to save."`
-}
-
-// retryQueueView is what waits for another attempt: pending deliveries that have
-// had one, and those that are held.
-type retryQueueView struct {
-	Depth          *int64   `json:"depth" doc:"null: not measured; get the lane itself."`
-	AtLeast        bool     `json:"at_least" doc:"Counting stopped at depth; there may be more."`
-	Growing        bool     `json:"growing" doc:"The early warning of a storm."`
-	Since          stamp    `json:"since" doc:"Of the warning."`
-	DrainPerMinute *float64 `json:"drain_per_minute" doc:"Over the last minute; 0 or less: not draining; null: not known."`
-	EmptyAt        stamp    `json:"empty_at" doc:"If it goes on draining like this; null: it does not."`
-}
-
-func showStorm(w *hook.LaneWatch) stormView {
-	v := stormView{
-		Active: w.Storm.Active(), Since: stamp(w.Storm.Since), Retries: w.Storm.Retries,
-		Ratio: w.Storm.Ratio(), NoFirst: w.Storm.Retries > 0 && w.Storm.First == 0, AsOf: stamp(w.UpdatedAt),
-	}
-	if w.Storm.Retries > 0 || w.Storm.First > 0 {
-		v.First = &w.Storm.First
-	}
-	return v
-}
-
-func showRetryQueue(w *hook.LaneWatch) retryQueueView {
-	q := &w.Queue
-	v := retryQueueView{
-		Depth: &q.Depth, AtLeast: q.AtLeast, Growing: q.Growing(), Since: stamp(q.Since), DrainPerMinute: &q.DrainPerMinute,
-	}
-	if d, ok := q.EmptyIn(); ok {
-		v.EmptyAt = stamp(w.UpdatedAt.Add(d))
-	}
-	return v
-}
 
 // countedDepth is how far the queue of a lane is counted that nobody watches.
 const countedDepth = 10_000
 
 // watchOf shows what the owner of a lane has seen. A queue that its owner has no
 // reason to measure is measured here.
-func (a *API) watchOf(ctx context.Context, endpoint hook.ID) (stormView, retryQueueView, error) {
+func (a *API) watchOf(ctx context.Context, endpoint hook.ID) (view.Storm, view.RetryQueue, error) {
 	rows, err := a.cfg.Store.LaneWatches(ctx, []hook.ID{endpoint})
 	if err != nil {
-		return stormView{}, retryQueueView{}, fmt.Errorf("read lane watch: %w", err)
+		return view.Storm{}, view.RetryQueue{}, fmt.Errorf("read lane watch: %w", err)
 	}
 	if len(rows) > 0 {
-		return showStorm(&rows[0]), showRetryQueue(&rows[0]), nil
+		return view.OfStorm(&rows[0]), view.OfRetryQueue(&rows[0]), nil
 	}
-	depths, err := a.cfg.Store.RetryDepths(ctx, []hook.ID{endpoint}, a.now(), countedDepth)
+	depths, err := a.cfg.Store.RetryDepths(ctx, []hook.ID{endpoint}, a.server.Now(), countedDepth)
 	if err != nil {
-		return stormView{}, retryQueueView{}, fmt.Errorf("measure retry queue: %w", err)
+		return view.Storm{}, view.RetryQueue{}, fmt.Errorf("measure retry queue: %w", err)
 	}
-	var q retryQueueView
+	var q view.RetryQueue
 	for _, d := range depths {
-		q = retryQueueView{Depth: &d.Depth, AtLeast: d.AtLeast}
+		q = view.RetryQueue{Depth: &d.Depth, AtLeast: d.AtLeast}
 	}
-	return stormView{}, q, nil
+	return view.Storm{}, q, nil
 }
 
 // LaneParams select lanes.
@@ -86,13 +43,13 @@ type LaneParams struct {
 }
 
 type laneList struct {
-	TenantPath
-	PageParams
+	rest.TenantPath
+	rest.PageParams
 	LaneParams
 }
 
 type allLaneList struct {
-	PageParams
+	rest.PageParams
 	LaneParams
 }
 
@@ -107,22 +64,22 @@ func (p LaneParams) filter(tenant hook.ID) store.LaneFilter {
 	}
 	return store.LaneFilter{
 		Tenant: tenant, Storm: choice(p.Storm, "true"), Growing: choice(p.Growing, "true"),
-		Open: choice(p.State, laneOpen), Paused: choice(p.Paused, "true"),
+		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"),
 	}
 }
 
 // shownLane is a lane of a list.
 type shownLane struct {
 	endpoint hook.ID
-	view     laneView
+	view     view.Lane
 }
 
-func (a *API) listLanes(ctx context.Context, c *call, p PageParams, in LaneParams) (*listOutput[laneView], error) {
-	page, err := a.cursors.page(c, p)
+func (a *API) listLanes(ctx context.Context, c *rest.Call, p rest.PageParams, in LaneParams) (*rest.ListOutput[view.Lane], error) {
+	page, err := a.server.Page(c, p)
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c.tenant), page)
+	endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c.Tenant), page)
 	if err != nil {
 		return nil, fmt.Errorf("list lanes: %w", err)
 	}
@@ -130,9 +87,9 @@ func (a *API) listLanes(ctx context.Context, c *call, p PageParams, in LaneParam
 	if err != nil {
 		return nil, err
 	}
-	return paged(a, c, p, lanes,
+	return rest.Paged(a.server, c, p, lanes,
 		func(l shownLane) hook.ID { return l.endpoint },
-		func(l shownLane) laneView { return l.view })
+		func(l shownLane) view.Lane { return l.view })
 }
 
 // showLanes reads what belongs to the lanes of endpoints, each kind at once.
@@ -159,9 +116,9 @@ func (a *API) showLanes(ctx context.Context, endpoints []hook.Endpoint) ([]shown
 		if err != nil {
 			return nil, err
 		}
-		out[i] = shownLane{s.Endpoint.ID, showLane(s.Destination, &r.Policy, a.now())}
+		out[i] = shownLane{s.Endpoint.ID, view.OfLane(s.Destination, &r.Policy, a.server.Now())}
 		if w := watches[s.Endpoint.ID]; w != nil {
-			out[i].view.Storm, out[i].view.RetryQueue = showStorm(w), showRetryQueue(w)
+			out[i].view.Storm, out[i].view.RetryQueue = view.OfStorm(w), view.OfRetryQueue(w)
 		}
 	}
 	return out, nil

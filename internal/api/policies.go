@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
@@ -34,14 +36,14 @@ func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
 // checkPolicy adds what is wrong with a policy, and returns it expanded. A
 // stored policy that the request leaves alone is not held against the
 // operator's bounds.
-func (a *API) checkPolicy(e *invalid, tenant, endpoint []byte, stored bool) (*policy.Resolved, error) {
+func (a *API) checkPolicy(e *rest.Invalid, tenant, endpoint []byte, stored bool) (*policy.Resolved, error) {
 	limits := a.cfg.PolicyLimits
 	if stored {
 		limits = limits.Unbound()
 	}
 	r, err := resolvePolicy(limits, a.cfg.ServerPolicy, tenant, endpoint)
 	if bad, ok := errors.AsType[*hook.Invalid](err); ok {
-		e.take(bad)
+		e.Take(bad)
 		return nil, nil
 	}
 	if err != nil {
@@ -51,19 +53,19 @@ func (a *API) checkPolicy(e *invalid, tenant, endpoint []byte, stored bool) (*po
 }
 
 // patchPolicy applies a merge patch to a stored policy level; null clears it.
-func patchPolicy(e *invalid, stored json.RawMessage, ch change[json.RawMessage]) json.RawMessage {
+func patchPolicy(e *rest.Invalid, stored json.RawMessage, ch rest.Change[json.RawMessage]) json.RawMessage {
 	switch {
-	case !ch.set:
+	case !ch.Set:
 		return stored
-	case ch.null:
-		return emptyObject
-	case asObject(ch.to) == nil:
-		e.addAs("invalid_policy", "policy", "must be an object")
+	case ch.Null:
+		return view.EmptyObject
+	case rest.AsObject(ch.To) == nil:
+		e.AddAs("invalid_policy", "policy", "must be an object")
 		return stored
 	}
-	merged, err := mergePatch(stored, ch.to)
+	merged, err := rest.MergePatch(stored, ch.To)
 	if err != nil {
-		e.addAs("invalid_policy", "policy", err.Error())
+		e.AddAs("invalid_policy", "policy", err.Error())
 		return stored
 	}
 	return merged
@@ -71,24 +73,14 @@ func patchPolicy(e *invalid, stored json.RawMessage, ch change[json.RawMessage])
 
 // newPolicy returns the level of a new object, as given: unlike in a patch, a
 // null in it has a meaning of its own, the preset's value.
-func newPolicy(e *invalid, given json.RawMessage) json.RawMessage {
+func newPolicy(e *rest.Invalid, given json.RawMessage) json.RawMessage {
 	if len(given) == 0 || string(given) == "null" {
-		return emptyObject
+		return view.EmptyObject
 	}
 	var compact bytes.Buffer
-	if asObject(given) == nil || json.Compact(&compact, given) != nil {
-		e.addAs("invalid_policy", "policy", "must be an object")
-		return emptyObject
+	if rest.AsObject(given) == nil || json.Compact(&compact, given) != nil {
+		e.AddAs("invalid_policy", "policy", "must be an object")
+		return view.EmptyObject
 	}
 	return compact.Bytes()
-}
-
-var emptyObject = json.RawMessage("{}")
-
-// orEmpty shows an absent level as an empty object.
-func orEmpty(p json.RawMessage) json.RawMessage {
-	if len(p) == 0 {
-		return emptyObject
-	}
-	return p
 }

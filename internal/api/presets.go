@@ -7,17 +7,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
-
-// presetView is a named, complete policy.
-type presetView struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Policy      json.RawMessage `json:"policy"`
-	Ladder      []stepView      `json:"ladder" nullable:"false"`
-}
 
 type presetInput struct {
 	Name string `path:"name" maxLength:"64"`
@@ -31,18 +25,18 @@ type previewInput struct {
 
 func (a *API) addPresetRoutes() {
 	tags := []string{"policies"}
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "list-presets", Method: http.MethodGet, Path: "/v1/presets",
 		Summary: "List presets", Tags: tags,
-	}, needRead, a.listPresets)
-	register(a, huma.Operation{
+	}, rest.NeedRead, a.listPresets)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "get-preset", Method: http.MethodGet, Path: "/v1/presets/{name}",
 		Summary: "Get a preset", Tags: tags,
-	}, needRead, a.getPreset)
-	register(a, huma.Operation{
+	}, rest.NeedRead, a.getPreset)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "preview-policy", Method: http.MethodPost, Path: "/v1/policies/preview",
 		Summary: "Resolve a policy without saving it", Tags: tags,
-	}, needRead, a.previewPolicy)
+	}, rest.NeedRead, a.previewPolicy)
 }
 
 // presets returns the built-in presets and the operator's own.
@@ -54,10 +48,10 @@ func (a *API) presets() []policy.PresetInfo {
 	return all
 }
 
-func (a *API) listPresets(context.Context, *call, *struct{}) (*listOutput[presetView], error) {
-	out := &listOutput[presetView]{}
+func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {
+	out := &rest.ListOutput[view.Preset]{}
 	for _, p := range a.presets() {
-		v, err := showPreset(p)
+		v, err := view.OfPreset(p)
 		if err != nil {
 			return nil, err
 		}
@@ -66,35 +60,27 @@ func (a *API) listPresets(context.Context, *call, *struct{}) (*listOutput[preset
 	return out, nil
 }
 
-func (a *API) getPreset(_ context.Context, _ *call, in *presetInput) (*output[presetView], error) {
+func (a *API) getPreset(_ context.Context, _ *rest.Call, in *presetInput) (*rest.Output[view.Preset], error) {
 	for _, p := range a.presets() {
 		if p.Name == in.Name {
-			v, err := showPreset(p)
-			return &output[presetView]{Body: v}, err
+			v, err := view.OfPreset(p)
+			return &rest.Output[view.Preset]{Body: v}, err
 		}
 	}
 	return nil, hook.ErrNotFound
 }
 
-func showPreset(p policy.PresetInfo) (presetView, error) {
-	full, err := json.Marshal(p.Policy)
-	if err != nil {
-		return presetView{}, err
-	}
-	return presetView{Name: p.Name, Description: p.Description, Policy: full, Ladder: showLadder(&p.Policy)}, nil
-}
-
 // previewPolicy resolves a candidate as an endpoint's level, so that the
 // operator's limits hold for it.
-func (a *API) previewPolicy(_ context.Context, _ *call, in *previewInput) (*output[policyView], error) {
-	bad := &invalid{}
+func (a *API) previewPolicy(_ context.Context, _ *rest.Call, in *previewInput) (*rest.Output[view.Policy], error) {
+	bad := &rest.Invalid{}
 	level := newPolicy(bad, in.Body.Policy)
 	resolved, err := a.checkPolicy(bad, nil, level, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := bad.err(); err != nil {
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	return showPolicy(resolved)
+	return outputPolicy(resolved)
 }

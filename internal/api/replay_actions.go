@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
@@ -14,42 +16,42 @@ type replayAction struct {
 
 type replayPatch struct {
 	ReplayPath
-	IfMatch
+	rest.IfMatch
 	Body struct {
-		PerMinute   change[int]     `json:"per_minute,omitzero" minimum:"1" maximum:"100000" doc:"The pace starts from here."`
-		MaxMultiple change[float64] `json:"max_multiple,omitzero" minimum:"1" maximum:"1000"`
+		PerMinute   rest.Change[int]     `json:"per_minute,omitzero" minimum:"1" maximum:"100000" doc:"The pace starts from here."`
+		MaxMultiple rest.Change[float64] `json:"max_multiple,omitzero" minimum:"1" maximum:"1000"`
 	}
 }
 
-func (a *API) patchReplay(ctx context.Context, c *call, in *replayPatch) (*versioned[replayView], error) {
-	bad := &invalid{}
-	if in.Body.PerMinute.null {
-		bad.add("per_minute", "required", "is required")
+func (a *API) patchReplay(ctx context.Context, c *rest.Call, in *replayPatch) (*rest.Versioned[view.Replay], error) {
+	bad := &rest.Invalid{}
+	if in.Body.PerMinute.Null {
+		bad.Add("per_minute", "required", "is required")
 	}
-	if in.Body.MaxMultiple.null {
-		bad.add("max_multiple", "required", "is required")
+	if in.Body.MaxMultiple.Null {
+		bad.Add("max_multiple", "required", "is required")
 	}
-	if err := bad.err(); err != nil {
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	var out *versioned[replayView]
-	err := in.retryUpdate(func() error {
+	var out *rest.Versioned[view.Replay]
+	err := in.RetryUpdate(func() error {
 		before, err := a.replay(ctx, c, in.Replay)
 		if err != nil {
 			return err
 		}
-		if err := in.check(before.Version); err != nil {
+		if err := in.Check(before.Version); err != nil {
 			return err
 		}
 		j := before
-		in.Body.PerMinute.apply(&j.PerMinute)
-		in.Body.MaxMultiple.apply(&j.MaxMultiple)
-		if in.Body.PerMinute.set {
+		in.Body.PerMinute.Apply(&j.PerMinute)
+		in.Body.MaxMultiple.Apply(&j.MaxMultiple)
+		if in.Body.PerMinute.Set {
 			j.CurrentPerMinute = j.PerMinute
 		}
-		j.CurrentPerMinute = min(j.CurrentPerMinute, paceOf(&j).Max())
+		j.CurrentPerMinute = min(j.CurrentPerMinute, view.PaceOf(&j).Max())
 		j, err = a.storeReplay(ctx, c, before, j, "replay.change", "")
-		out = &versioned[replayView]{ETag: etag(j.Version), Body: showReplay(&j, c.now)}
+		out = &rest.Versioned[view.Replay]{ETag: rest.ETag(j.Version), Body: view.OfReplay(&j, c.Now)}
 		return err
 	})
 	if err != nil {
@@ -60,24 +62,24 @@ func (a *API) patchReplay(ctx context.Context, c *call, in *replayPatch) (*versi
 
 // commandReplay changes the state of a replay on a person's word. Asked for the
 // state it has, it changes nothing.
-func (a *API) commandReplay(ctx context.Context, c *call, in *replayAction, action string, change func(*hook.ReplayJob)) (*output[replayView], error) {
+func (a *API) commandReplay(ctx context.Context, c *rest.Call, in *replayAction, action string, change func(*hook.ReplayJob)) (*rest.Output[view.Replay], error) {
 	note := ""
 	if in.Body != nil {
 		note = in.Body.Note
 	}
-	bad := &invalid{}
-	bad.checkText("note", note, 500)
-	if err := bad.err(); err != nil {
+	bad := &rest.Invalid{}
+	bad.CheckText("note", note, 500)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	var out *output[replayView]
-	err := IfMatch{}.retryUpdate(func() error {
+	var out *rest.Output[view.Replay]
+	err := rest.IfMatch{}.RetryUpdate(func() error {
 		before, err := a.replay(ctx, c, in.Replay)
 		if err != nil {
 			return err
 		}
 		j := before
-		j.UpdatedAt = c.now
+		j.UpdatedAt = c.Now
 		change(&j)
 		if j.State == hook.ReplayQueued && before.State == hook.ReplayPaused {
 			if err := a.checkResumable(ctx, &j); err != nil {
@@ -85,7 +87,7 @@ func (a *API) commandReplay(ctx context.Context, c *call, in *replayAction, acti
 			}
 		}
 		j, err = a.storeReplay(ctx, c, before, j, action, note)
-		out = &output[replayView]{Body: showReplay(&j, c.now)}
+		out = &rest.Output[view.Replay]{Body: view.OfReplay(&j, c.Now)}
 		return err
 	})
 	if err != nil {
@@ -112,13 +114,13 @@ func (a *API) checkResumable(ctx context.Context, j *hook.ReplayJob) error {
 }
 
 // storeReplay stores a change of a replay that has not ended, if there is one.
-func (a *API) storeReplay(ctx context.Context, c *call, before, after hook.ReplayJob, action, note string) (hook.ReplayJob, error) {
+func (a *API) storeReplay(ctx context.Context, c *rest.Call, before, after hook.ReplayJob, action, note string) (hook.ReplayJob, error) {
 	if before.State.Ended() {
-		return before, errConflict(before.State.String(), "the replay has ended")
+		return before, rest.Conflict(before.State.String(), "the replay has ended")
 	}
-	after.UpdatedAt = c.now
+	after.UpdatedAt = c.Now
 	diff := map[string]any{}
-	for name, f := range diffOf(showReplay(&before, c.now), showReplay(&after, c.now)) {
+	for name, f := range diffOf(view.OfReplay(&before, c.Now), view.OfReplay(&after, c.Now)) {
 		diff[name] = f
 	}
 	if len(diff) == 0 {
@@ -127,7 +129,7 @@ func (a *API) storeReplay(ctx context.Context, c *call, before, after hook.Repla
 	if note != "" {
 		diff["note"] = note
 	}
-	rec := a.audit(c, after.TenantID, action, hook.ReplayPrefix.Format(after.ID), diff)
+	rec := a.server.Audit(c, after.TenantID, action, hook.ReplayPrefix.Format(after.ID), diff)
 	stored, err := a.cfg.Store.UpdateReplay(ctx, after, &rec)
 	if err != nil {
 		return before, fmt.Errorf("store %s: %w", action, err)

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 type replayCreate struct {
-	TenantPath
+	rest.TenantPath
 	Body struct {
 		Endpoint          string   `json:"endpoint,omitempty" maxLength:"64" doc:"ep_… or uid; absent: all endpoints of the tenant."`
 		Statuses          []string `json:"statuses,omitempty" maxItems:"3" doc:"dead, delivered, cancelled; absent: dead, or all three with delivery_ids."`
@@ -42,14 +42,14 @@ type replayDraft struct {
 const maxReplayCount = 1_000_000
 
 // replayDraft checks a request and counts what it is about.
-func (a *API) replayDraft(ctx context.Context, c *call, t hook.Tenant, in *replayCreate) (*replayDraft, error) {
+func (a *API) replayDraft(ctx context.Context, c *rest.Call, t hook.Tenant, in *replayCreate) (*replayDraft, error) {
 	f, err := a.replayFilter(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
 	d := &replayDraft{job: hook.ReplayJob{
-		ID: a.cfg.IDs.Next(c.now), TenantID: t.ID, EndpointID: f.Endpoint, Filter: f, State: hook.ReplayQueued,
-		Upto: store.ReplayUpto(c.now), CreatedBy: keyText(c.key), CreatedAt: c.now, UpdatedAt: c.now, Version: 1,
+		ID: a.cfg.IDs.Next(c.Now), TenantID: t.ID, EndpointID: f.Endpoint, Filter: f, State: hook.ReplayQueued,
+		Upto: store.ReplayUpto(c.Now), CreatedBy: rest.KeyText(c.Key), CreatedAt: c.Now, UpdatedAt: c.Now, Version: 1,
 	}}
 	if d.counts, err = a.cfg.Store.CountByEndpoint(ctx, store.MatchOf(&d.job), maxReplayCount); err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
@@ -116,24 +116,24 @@ func (a *API) replayPace(ctx context.Context, t hook.Tenant, endpoint hook.ID) (
 	return r.Policy.Replay, nil
 }
 
-func errEndpointDisabled() *Problem {
-	return newProblem(http.StatusConflict, "endpoint_disabled", "the endpoint is disabled; resume it first")
+func errEndpointDisabled() *rest.Problem {
+	return rest.NewProblem(http.StatusConflict, "endpoint_disabled", "the endpoint is disabled; resume it first")
 }
 
 // replayFilter reads the filter; everything that is wrong is told at once.
-func (a *API) replayFilter(ctx context.Context, c *call, in *replayCreate) (hook.ReplayFilter, error) {
-	b, bad := &in.Body, &invalid{}
+func (a *API) replayFilter(ctx context.Context, c *rest.Call, in *replayCreate) (hook.ReplayFilter, error) {
+	b, bad := &in.Body, &rest.Invalid{}
 	f := hook.ReplayFilter{Types: b.Types, All: b.All}
 	if !b.All && b.Endpoint == "" && b.Since == "" && b.Until == "" &&
 		len(b.Statuses)+len(b.Reasons)+len(b.Types)+len(b.DeliveryIDs) == 0 {
-		bad.addAs("filter_empty", "all", "must be true to replay every dead letter of the tenant")
+		bad.AddAs("filter_empty", "all", "must be true to replay every dead letter of the tenant")
 		return f, bad
 	}
 	if b.Endpoint != "" {
 		e, err := a.endpoint(ctx, c, b.Endpoint)
 		switch {
 		case errors.Is(err, hook.ErrNotFound):
-			bad.add("endpoint", "unknown", "names an endpoint that does not exist")
+			bad.Add("endpoint", "unknown", "names an endpoint that does not exist")
 		case err != nil:
 			return f, err
 		}
@@ -146,15 +146,15 @@ func (a *API) replayFilter(ctx context.Context, c *call, in *replayCreate) (hook
 	f.Deliveries = slices.Compact(f.Deliveries)
 	for i, p := range b.Types {
 		if err := hook.CheckPattern(p); err != nil {
-			bad.addAs("type_invalid", fmt.Sprintf("types[%d]", i), err.Error())
+			bad.AddAs("type_invalid", fmt.Sprintf("types[%d]", i), err.Error())
 		}
 	}
-	f.Since, f.Until = bad.moment("since", b.Since, c.now), bad.moment("until", b.Until, c.now)
-	return f, bad.err()
+	f.Since, f.Until = bad.Moment("since", b.Since, c.Now), bad.Moment("until", b.Until, c.Now)
+	return f, bad.Err()
 }
 
 // replayStates reads the statuses that are replayed.
-func replayStates(bad *invalid, names []string, byID bool) []hook.DeliveryState {
+func replayStates(bad *rest.Invalid, names []string, byID bool) []hook.DeliveryState {
 	switch {
 	case len(names) == 0 && byID:
 		return []hook.DeliveryState{hook.Delivered, hook.Dead, hook.Cancelled}
@@ -163,31 +163,22 @@ func replayStates(bad *invalid, names []string, byID bool) []hook.DeliveryState 
 	}
 	states := parseList(bad, "statuses", names, hook.ParseDeliveryState)
 	if slices.Contains(states, hook.Pending) {
-		bad.add("statuses", "not_allowed", "must not hold pending: those are delivered anyway")
+		bad.Add("statuses", "not_allowed", "must not hold pending: those are delivered anyway")
 	}
 	slices.Sort(states)
 	return slices.Compact(states)
 }
 
 // parseList reads each text and names those that cannot be read.
-func parseList[T any](bad *invalid, path string, texts []string, parse func(string) (T, error)) []T {
+func parseList[T any](bad *rest.Invalid, path string, texts []string, parse func(string) (T, error)) []T {
 	var out []T
 	for i, s := range texts {
 		v, err := parse(s)
 		if err != nil {
-			bad.add(fmt.Sprintf("%s[%d]", path, i), "invalid", err.Error())
+			bad.Add(fmt.Sprintf("%s[%d]", path, i), "invalid", err.Error())
 			continue
 		}
 		out = append(out, v)
 	}
 	return out
-}
-
-// moment reads a time of a body.
-func (e *invalid) moment(path, s string, now time.Time) time.Time {
-	t, err := parseMoment(path, s, now)
-	if err != nil {
-		e.add(path, "invalid_format", "must be an RFC 3339 time or a duration such as 24h or 7d")
-	}
-	return t
 }

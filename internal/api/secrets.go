@@ -9,8 +9,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
@@ -24,15 +26,15 @@ type freshSecrets struct {
 
 // newSecrets makes one key for each kind the endpoint's signatures need. given
 // is used for its kind when it is not empty.
-func (a *API) newSecrets(c *call, e hook.Endpoint, given string) (*freshSecrets, error) {
+func (a *API) newSecrets(c *rest.Call, e hook.Endpoint, given string) (*freshSecrets, error) {
 	var imported sign.Secret
 	if given != "" {
 		var err error
 		if imported, err = sign.ParseSecret(given); err != nil {
-			return nil, fieldError("secret", "invalid", err.Error())
+			return nil, rest.FieldError("secret", "invalid", err.Error())
 		}
 		if !wantsKind(e.Signatures, imported.Scheme()) {
-			return nil, fieldError("secret", "not_allowed", "is of a kind that no signature of this endpoint uses")
+			return nil, rest.FieldError("secret", "not_allowed", "is of a kind that no signature of this endpoint uses")
 		}
 	}
 	out := &freshSecrets{}
@@ -97,35 +99,35 @@ func drawSecret(kind hook.Scheme) (sign.Secret, error) {
 	return sign.NewSecret(rand.Reader)
 }
 
-func (a *API) sealSecret(c *call, e hook.Endpoint, s sign.Secret) (hook.Secret, error) {
+func (a *API) sealSecret(c *rest.Call, e hook.Endpoint, s sign.Secret) (hook.Secret, error) {
 	keyID, sealed, err := a.cfg.Vault.Seal(e.TenantID, e.ID, vault.PurposeSecret, []byte(s.Reveal()))
 	if err != nil {
 		return hook.Secret{}, fmt.Errorf("seal secret: %w", err)
 	}
 	return hook.Secret{
-		ID:         a.cfg.IDs.Next(c.now),
+		ID:         a.cfg.IDs.Next(c.Now),
 		TenantID:   e.TenantID,
 		EndpointID: e.ID,
 		Scheme:     s.Scheme(),
 		KeyID:      keyID,
 		Sealed:     sealed,
-		CreatedAt:  c.now,
+		CreatedAt:  c.Now,
 	}, nil
 }
 
 // addMissingSecrets gives an endpoint the keys that its changed signatures
 // need. It runs before the change itself: a key without a signature does no
 // harm, a signature without a key would.
-func (a *API) addMissingSecrets(ctx context.Context, c *call, d *draft, have []hook.Secret) error {
+func (a *API) addMissingSecrets(ctx context.Context, c *rest.Call, d *draft, have []hook.Secret) error {
 	for _, kind := range kindsOf(d.endpoint.Signatures) {
-		if hasActive(have, kind, c.now) {
+		if hasActive(have, kind, c.Now) {
 			continue
 		}
 		s, err := drawSecret(kind)
 		if err != nil {
 			return err
 		}
-		if err := a.rotate(ctx, c, d.endpoint, s, c.now); err != nil {
+		if err := a.rotate(ctx, c, d.endpoint, s, c.Now); err != nil {
 			return err
 		}
 		now, err := a.cfg.Store.EndpointByID(ctx, d.endpoint.TenantID, d.endpoint.ID)
@@ -147,14 +149,14 @@ func hasActive(list []hook.Secret, kind hook.Scheme, now time.Time) bool {
 }
 
 // rotate stores a new key; older ones of its kind end at previousExpire.
-func (a *API) rotate(ctx context.Context, c *call, e hook.Endpoint, s sign.Secret, previousExpire time.Time) error {
+func (a *API) rotate(ctx context.Context, c *rest.Call, e hook.Endpoint, s sign.Secret, previousExpire time.Time) error {
 	stored, err := a.sealSecret(c, e, s)
 	if err != nil {
 		return err
 	}
-	diff := map[string]any{"scheme": s.Scheme().String(), "previous_expires_at": stamp(previousExpire)}
-	rec := a.audit(c, e.TenantID, "endpoint.rotate_secret", hook.EndpointPrefix.Format(e.ID), diff)
-	if err := a.cfg.Store.RotateSecret(ctx, stored, previousExpire, c.now, rec); err != nil {
+	diff := map[string]any{"scheme": s.Scheme().String(), "previous_expires_at": view.Stamp(previousExpire)}
+	rec := a.server.Audit(c, e.TenantID, "endpoint.rotate_secret", hook.EndpointPrefix.Format(e.ID), diff)
+	if err := a.cfg.Store.RotateSecret(ctx, stored, previousExpire, c.Now, rec); err != nil {
 		return fmt.Errorf("rotate secret: %w", err)
 	}
 	a.cfg.Bell.EndpointChanged(e.TenantID, e.ID)
@@ -163,14 +165,14 @@ func (a *API) rotate(ctx context.Context, c *call, e hook.Endpoint, s sign.Secre
 
 func (a *API) addSecretRoutes() {
 	tags := []string{"secrets"}
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "rotate-secret", Method: http.MethodPost, Path: endpointPath + "/rotate-secret",
 		Summary: "Make a new secret; the old one signs on during the overlap", Tags: tags,
-	}, needWrite, a.rotateSecret)
-	register(a, huma.Operation{
+	}, rest.NeedWrite, a.rotateSecret)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "get-secret", Method: http.MethodGet, Path: endpointPath + "/secret",
 		Summary: "Read the secrets; every read is audited", Tags: tags,
-	}, needWrite, a.getSecret)
+	}, rest.NeedWrite, a.getSecret)
 }
 
 type rotateInput struct {
@@ -183,9 +185,9 @@ type rotateInput struct {
 }
 
 type rotatedView struct {
-	Secret            string `json:"secret"`
-	PublicKey         string `json:"public_key,omitempty"`
-	PreviousExpiresAt stamp  `json:"previous_expires_at"`
+	Secret            string     `json:"secret"`
+	PublicKey         string     `json:"public_key,omitempty"`
+	PreviousExpiresAt view.Stamp `json:"previous_expires_at"`
 }
 
 const (
@@ -193,7 +195,7 @@ const (
 	maxOverlap     = 7 * 24 * time.Hour
 )
 
-func (a *API) rotateSecret(ctx context.Context, c *call, in *rotateInput) (*output[rotatedView], error) {
+func (a *API) rotateSecret(ctx context.Context, c *rest.Call, in *rotateInput) (*rest.Output[rotatedView], error) {
 	e, err := a.endpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
@@ -202,12 +204,12 @@ func (a *API) rotateSecret(ctx context.Context, c *call, in *rotateInput) (*outp
 	if err != nil {
 		return nil, err
 	}
-	ends := c.now.Add(overlap)
+	ends := c.Now.Add(overlap)
 	if err := a.rotate(ctx, c, e, s, ends); err != nil {
 		return nil, err
 	}
-	return &output[rotatedView]{Body: rotatedView{
-		Secret: s.Reveal(), PublicKey: s.Public(), PreviousExpiresAt: stamp(ends),
+	return &rest.Output[rotatedView]{Body: rotatedView{
+		Secret: s.Reveal(), PublicKey: s.Public(), PreviousExpiresAt: view.Stamp(ends),
 	}}, nil
 }
 
@@ -218,18 +220,18 @@ func (in *rotateInput) read(e hook.Endpoint) (sign.Secret, time.Duration, error)
 		s, err := drawSecret(kind)
 		return s, overlap, err
 	}
-	bad := &invalid{}
+	bad := &rest.Invalid{}
 	if in.Body.Overlap != "" {
 		var err error
-		overlap, err = policy.ParseDuration(in.Body.Overlap)
+		overlap, err = quantity.ParseDuration(in.Body.Overlap)
 		if err != nil || overlap < 0 || overlap > maxOverlap {
-			bad.add("overlap", "out_of_range", "must be a duration between 0s and 7d")
+			bad.Add("overlap", "out_of_range", "must be a duration between 0s and 7d")
 		}
 	}
 	if in.Body.Scheme != "" {
 		var err error
 		if kind, err = hook.ParseScheme(in.Body.Scheme); err != nil {
-			bad.add("scheme", "not_allowed", err.Error())
+			bad.Add("scheme", "not_allowed", err.Error())
 		}
 	}
 	s, err := readOrDraw(bad, in.Body.Secret, &kind, in.Body.Scheme != "")
@@ -237,23 +239,23 @@ func (in *rotateInput) read(e hook.Endpoint) (sign.Secret, time.Duration, error)
 		return sign.Secret{}, 0, err
 	}
 	if !wantsKind(e.Signatures, kind) {
-		bad.add("scheme", "not_allowed", "is not used by any signature of this endpoint")
+		bad.Add("scheme", "not_allowed", "is not used by any signature of this endpoint")
 	}
-	return s, overlap, bad.err()
+	return s, overlap, bad.Err()
 }
 
 // readOrDraw parses a given secret, whose kind then counts unless another one
 // was asked for, or makes one.
-func readOrDraw(bad *invalid, given string, kind *hook.Scheme, fixed bool) (sign.Secret, error) {
+func readOrDraw(bad *rest.Invalid, given string, kind *hook.Scheme, fixed bool) (sign.Secret, error) {
 	if given == "" {
 		return drawSecret(*kind)
 	}
 	s, err := sign.ParseSecret(given)
 	switch {
 	case err != nil:
-		bad.add("secret", "invalid", err.Error())
+		bad.Add("secret", "invalid", err.Error())
 	case fixed && s.Scheme() != *kind:
-		bad.add("secret", "not_allowed", "is of another kind than scheme")
+		bad.Add("secret", "not_allowed", "is of another kind than scheme")
 	default:
 		*kind = s.Scheme()
 	}
@@ -266,21 +268,21 @@ type secretsView struct {
 }
 
 type secretView struct {
-	Secret    string `json:"secret"`
-	Scheme    string `json:"scheme"`
-	PublicKey string `json:"public_key,omitempty"`
-	CreatedAt stamp  `json:"created_at"`
-	ExpiresAt stamp  `json:"expires_at"`
+	Secret    string     `json:"secret"`
+	Scheme    string     `json:"scheme"`
+	PublicKey string     `json:"public_key,omitempty"`
+	CreatedAt view.Stamp `json:"created_at"`
+	ExpiresAt view.Stamp `json:"expires_at"`
 }
 
 // getSecret writes its audit record before it shows anything: a read that is
 // not on record must not happen.
-func (a *API) getSecret(ctx context.Context, c *call, in *endpointInput) (*output[secretsView], error) {
+func (a *API) getSecret(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[secretsView], error) {
 	e, err := a.endpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	rec := a.audit(c, e.TenantID, "endpoint.read_secret", hook.EndpointPrefix.Format(e.ID), nil)
+	rec := a.server.Audit(c, e.TenantID, "endpoint.read_secret", hook.EndpointPrefix.Format(e.ID), nil)
 	if err := a.cfg.Store.WriteAudit(ctx, rec); err != nil {
 		return nil, fmt.Errorf("write audit record: %w", err)
 	}
@@ -288,9 +290,9 @@ func (a *API) getSecret(ctx context.Context, c *call, in *endpointInput) (*outpu
 	if err != nil {
 		return nil, fmt.Errorf("read secrets: %w", err)
 	}
-	out := &output[secretsView]{Body: secretsView{Secrets: []secretView{}}}
+	out := &rest.Output[secretsView]{Body: secretsView{Secrets: []secretView{}}}
 	for _, s := range stored {
-		if !s.ExpiresAt.IsZero() && !c.now.Before(s.ExpiresAt) {
+		if !s.ExpiresAt.IsZero() && !c.Now.Before(s.ExpiresAt) {
 			continue
 		}
 		opened, err := a.openSecret(s)
@@ -302,7 +304,7 @@ func (a *API) getSecret(ctx context.Context, c *call, in *endpointInput) (*outpu
 		}
 		out.Body.Secrets = append(out.Body.Secrets, secretView{
 			Secret: opened.Reveal(), Scheme: s.Scheme.String(), PublicKey: opened.Public(),
-			CreatedAt: stamp(s.CreatedAt), ExpiresAt: stamp(s.ExpiresAt),
+			CreatedAt: view.Stamp(s.CreatedAt), ExpiresAt: view.Stamp(s.ExpiresAt),
 		})
 	}
 	return out, nil

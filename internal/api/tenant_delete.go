@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 type tenantDelete struct {
-	TenantPath
+	rest.TenantPath
 	Force bool `query:"force" doc:"Delete its endpoints, cancel what is pending and revoke its keys first; answers 202 with counts."`
 }
 
@@ -27,13 +29,13 @@ type deletedView struct {
 	Keys      int   `json:"keys"`
 }
 
-func (a *API) deleteTenant(ctx context.Context, c *call, in *tenantDelete) (*tenantDeleted, error) {
+func (a *API) deleteTenant(ctx context.Context, c *rest.Call, in *tenantDelete) (*tenantDeleted, error) {
 	t, err := a.tenant(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if t.UID == hook.DefaultTenantUID {
-		return nil, errConflict("default", "the default tenant cannot be deleted")
+		return nil, rest.Conflict("default", "the default tenant cannot be deleted")
 	}
 	out := &tenantDeleted{Status: http.StatusNoContent}
 	if in.Force {
@@ -42,18 +44,18 @@ func (a *API) deleteTenant(ctx context.Context, c *call, in *tenantDelete) (*ten
 			return nil, err
 		}
 	}
-	rec := a.audit(c, t.ID, "tenant.delete", hook.TenantPrefix.Format(t.ID), diffOf(showTenant(t), nil))
+	rec := a.server.Audit(c, t.ID, "tenant.delete", hook.TenantPrefix.Format(t.ID), diffOf(view.OfTenant(t), nil))
 	if err := a.cfg.Store.DeleteTenant(ctx, t.ID, rec); err != nil {
 		return nil, fmt.Errorf("delete tenant: %w", err)
 	}
-	a.tenants.forgetAll()
+	a.server.ForgetTenants()
 	a.cfg.Bell.TenantChanged(t.ID)
 	return out, nil
 }
 
 // emptyTenant removes what stands in the way of deleting a tenant. It goes step
 // by step; asked again after an error, it continues.
-func (a *API) emptyTenant(ctx context.Context, c *call, tenant hook.ID) (*deletedView, error) {
+func (a *API) emptyTenant(ctx context.Context, c *rest.Call, tenant hook.ID) (*deletedView, error) {
 	counts := &deletedView{}
 	endpoints, _, err := a.cfg.Store.EndpointsOf(ctx, tenant)
 	if err != nil {
@@ -74,7 +76,7 @@ func (a *API) emptyTenant(ctx context.Context, c *call, tenant hook.ID) (*delete
 }
 
 // revokeKeysOf revokes the keys of one tenant.
-func (a *API) revokeKeysOf(ctx context.Context, c *call, tenant hook.ID) (int, error) {
+func (a *API) revokeKeysOf(ctx context.Context, c *rest.Call, tenant hook.ID) (int, error) {
 	count := 0
 	page := store.Page{Limit: 250}
 	for {

@@ -6,37 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
-// tenantView is a tenant as the API shows it.
-type tenantView struct {
-	ID        string            `json:"id"`
-	UID       *string           `json:"uid"`
-	Name      string            `json:"name"`
-	Policy    json.RawMessage   `json:"policy" doc:"The tenant's policy level."`
-	Limits    limitsView        `json:"limits"`
-	Metadata  map[string]string `json:"metadata"`
-	CreatedAt stamp             `json:"created_at"`
-	UpdatedAt stamp             `json:"updated_at"`
-	Version   int64             `json:"version"`
-	Warnings  []string          `json:"warnings,omitempty" doc:"Soft findings about the policy, after a write."`
-}
-
-// limitsView is what one tenant may use; 0 means the server's setting.
-type limitsView struct {
-	EventsPerSecond float64 `json:"events_per_second" required:"false" minimum:"0" maximum:"1000000"`
-	MaxPending      int64   `json:"max_pending" required:"false" minimum:"0"`
-	MaxEndpoints    int64   `json:"max_endpoints" required:"false" minimum:"0"`
-	MaxStoredBytes  int64   `json:"max_stored_bytes" required:"false" minimum:"0"`
-}
-
 type tenantInput struct {
-	TenantPath
+	rest.TenantPath
 }
 
 type tenantCreate struct {
@@ -44,32 +25,32 @@ type tenantCreate struct {
 		UID      string            `json:"uid,omitempty" doc:"Your own name for it, unique; letters, digits, _ . -"`
 		Name     string            `json:"name" minLength:"1" maxLength:"200"`
 		Policy   json.RawMessage   `json:"policy,omitempty" doc:"The tenant's policy level."`
-		Limits   limitsView        `json:"limits,omitzero"`
+		Limits   view.Limits       `json:"limits,omitzero"`
 		Metadata map[string]string `json:"metadata,omitempty"`
 	}
 }
 
 type tenantPatch struct {
-	TenantPath
-	IfMatch
+	rest.TenantPath
+	rest.IfMatch
 	Body struct {
-		UID      change[string]             `json:"uid,omitzero"`
-		Name     change[string]             `json:"name,omitzero" minLength:"1" maxLength:"200"`
-		Policy   change[json.RawMessage]    `json:"policy,omitzero" doc:"Merged into the stored level."`
-		Limits   change[limitsPatch]        `json:"limits,omitzero"`
-		Metadata change[map[string]*string] `json:"metadata,omitzero"`
+		UID      rest.Change[string]             `json:"uid,omitzero"`
+		Name     rest.Change[string]             `json:"name,omitzero" minLength:"1" maxLength:"200"`
+		Policy   rest.Change[json.RawMessage]    `json:"policy,omitzero" doc:"Merged into the stored level."`
+		Limits   rest.Change[limitsPatch]        `json:"limits,omitzero"`
+		Metadata rest.Change[map[string]*string] `json:"metadata,omitzero"`
 	}
 }
 
 type limitsPatch struct {
-	EventsPerSecond change[float64] `json:"events_per_second,omitzero" minimum:"0" maximum:"1000000"`
-	MaxPending      change[int64]   `json:"max_pending,omitzero" minimum:"0"`
-	MaxEndpoints    change[int64]   `json:"max_endpoints,omitzero" minimum:"0"`
-	MaxStoredBytes  change[int64]   `json:"max_stored_bytes,omitzero" minimum:"0"`
+	EventsPerSecond rest.Change[float64] `json:"events_per_second,omitzero" minimum:"0" maximum:"1000000"`
+	MaxPending      rest.Change[int64]   `json:"max_pending,omitzero" minimum:"0"`
+	MaxEndpoints    rest.Change[int64]   `json:"max_endpoints,omitzero" minimum:"0"`
+	MaxStoredBytes  rest.Change[int64]   `json:"max_stored_bytes,omitzero" minimum:"0"`
 }
 
 type tenantList struct {
-	PageParams
+	rest.PageParams
 	Q string `query:"q" maxLength:"200" doc:"Part of the uid or name."`
 }
 
@@ -80,31 +61,31 @@ const (
 
 func (a *API) addTenantRoutes() {
 	tags := []string{"tenants"}
-	register(a, huma.Operation{
+	rest.Register(a.server, huma.Operation{
 		OperationID: "list-tenants", Method: http.MethodGet, Path: tenantsPath,
 		Summary: "List tenants", Tags: tags,
-	}, needAdminRead, a.listTenants)
-	register(a, huma.Operation{
+	}, rest.NeedAdminRead, a.listTenants)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "create-tenant", Method: http.MethodPost, Path: tenantsPath,
 		Summary: "Create a tenant", Tags: tags, DefaultStatus: http.StatusCreated,
-	}, needAdmin, a.createTenant)
-	register(a, huma.Operation{
+	}, rest.NeedAdmin, a.createTenant)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "get-tenant", Method: http.MethodGet, Path: tenantPath,
 		Summary: "Get a tenant", Tags: tags,
-	}, needRead, a.getTenant)
-	register(a, huma.Operation{
+	}, rest.NeedRead, a.getTenant)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "change-tenant", Method: http.MethodPatch, Path: tenantPath,
 		Summary: "Change a tenant", Tags: tags,
-	}, needAdmin, a.patchTenant)
-	register(a, huma.Operation{
+	}, rest.NeedAdmin, a.patchTenant)
+	rest.Register(a.server, huma.Operation{
 		OperationID: "delete-tenant", Method: http.MethodDelete, Path: tenantPath,
 		Summary: "Delete a tenant", Tags: tags, DefaultStatus: http.StatusAccepted,
 		Responses: map[string]*huma.Response{"204": {Description: "Deleted; without force"}},
-	}, needAdmin, a.deleteTenant)
+	}, rest.NeedAdmin, a.deleteTenant)
 }
 
-func (a *API) listTenants(ctx context.Context, c *call, in *tenantList) (*listOutput[tenantView], error) {
-	page, err := a.cursors.page(c, in.PageParams)
+func (a *API) listTenants(ctx context.Context, c *rest.Call, in *tenantList) (*rest.ListOutput[view.Tenant], error) {
+	page, err := a.server.Page(c, in.PageParams)
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +93,13 @@ func (a *API) listTenants(ctx context.Context, c *call, in *tenantList) (*listOu
 	if err != nil {
 		return nil, fmt.Errorf("list tenants: %w", err)
 	}
-	return paged(a, c, in.PageParams, rows, func(t hook.Tenant) hook.ID { return t.ID }, showTenant)
+	return rest.Paged(a.server, c, in.PageParams, rows, func(t hook.Tenant) hook.ID { return t.ID }, view.OfTenant)
 }
 
-func (a *API) createTenant(ctx context.Context, c *call, in *tenantCreate) (*created[tenantView], error) {
-	bad := &invalid{}
+func (a *API) createTenant(ctx context.Context, c *rest.Call, in *tenantCreate) (*rest.Created[view.Tenant], error) {
+	bad := &rest.Invalid{}
 	t := hook.Tenant{
-		ID:        a.cfg.IDs.Next(c.now),
+		ID:        a.cfg.IDs.Next(c.Now),
 		UID:       in.Body.UID,
 		Name:      in.Body.Name,
 		Policy:    newPolicy(bad, in.Body.Policy),
@@ -126,45 +107,45 @@ func (a *API) createTenant(ctx context.Context, c *call, in *tenantCreate) (*cre
 		Metadata:  in.Body.Metadata,
 		Rev:       1,
 		ConfigRev: 1,
-		CreatedAt: c.now,
-		UpdatedAt: c.now,
+		CreatedAt: c.Now,
+		UpdatedAt: c.Now,
 	}
 	resolved, err := a.checkTenant(bad, t, false)
 	if err != nil {
 		return nil, err
 	}
 	id := hook.TenantPrefix.Format(t.ID)
-	rec := a.audit(c, t.ID, "tenant.create", id, diffOf(nil, showTenant(t)))
+	rec := a.server.Audit(c, t.ID, "tenant.create", id, diffOf(nil, view.OfTenant(t)))
 	if err := a.cfg.Store.CreateTenant(ctx, t, rec); err != nil {
 		return nil, fmt.Errorf("create tenant: %w", err)
 	}
 	a.cfg.Bell.TenantChanged(t.ID)
-	return &created[tenantView]{Location: tenantsPath + "/" + id, Body: showTenantWith(t, resolved)}, nil
+	return &rest.Created[view.Tenant]{Location: tenantsPath + "/" + id, Body: showTenantWith(t, resolved)}, nil
 }
 
 // checkTenant checks a tenant for storing.
-func (a *API) checkTenant(bad *invalid, t hook.Tenant, storedPolicy bool) (*policy.Resolved, error) {
-	bad.checkUID("uid", t.UID, string(hook.TenantPrefix))
-	bad.checkText("name", t.Name, maxName)
-	bad.checkMetadata(t.Metadata)
+func (a *API) checkTenant(bad *rest.Invalid, t hook.Tenant, storedPolicy bool) (*policy.Resolved, error) {
+	bad.CheckUID("uid", t.UID, string(hook.TenantPrefix))
+	bad.CheckText("name", t.Name, rest.MaxName)
+	bad.CheckMetadata(t.Metadata)
 	resolved, err := a.checkPolicy(bad, t.Policy, nil, storedPolicy)
 	if err != nil {
 		return nil, err
 	}
-	return resolved, bad.err()
+	return resolved, bad.Err()
 }
 
-func (a *API) getTenant(ctx context.Context, c *call, _ *tenantInput) (*versioned[tenantView], error) {
+func (a *API) getTenant(ctx context.Context, c *rest.Call, _ *tenantInput) (*rest.Versioned[view.Tenant], error) {
 	t, err := a.tenant(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return &versioned[tenantView]{ETag: etag(t.Rev), Body: showTenant(t)}, nil
+	return &rest.Versioned[view.Tenant]{ETag: rest.ETag(t.Rev), Body: view.OfTenant(t)}, nil
 }
 
 // tenant reads the one tenant of the path.
-func (a *API) tenant(ctx context.Context, c *call) (hook.Tenant, error) {
-	id, err := c.oneTenant()
+func (a *API) tenant(ctx context.Context, c *rest.Call) (hook.Tenant, error) {
+	id, err := c.OneTenant()
 	if err != nil {
 		return hook.Tenant{}, err
 	}
@@ -175,14 +156,34 @@ func (a *API) tenant(ctx context.Context, c *call) (hook.Tenant, error) {
 	return t, nil
 }
 
-func (a *API) patchTenant(ctx context.Context, c *call, in *tenantPatch) (*versioned[tenantView], error) {
-	var out *versioned[tenantView]
-	err := in.retryUpdate(func() error {
+// findTenant returns the id of a tenant given by id or uid.
+func (a *API) findTenant(ctx context.Context, text string) (hook.ID, error) {
+	t, err := a.readTenant(ctx, text)
+	return t.ID, err
+}
+
+func (a *API) readTenant(ctx context.Context, text string) (hook.Tenant, error) {
+	if strings.HasPrefix(text, string(hook.TenantPrefix)) {
+		id, err := hook.TenantPrefix.Parse(text)
+		if err != nil {
+			return hook.Tenant{}, hook.ErrNotFound
+		}
+		return a.cfg.Store.TenantByID(ctx, id)
+	}
+	if !rest.ValidUID(text) {
+		return hook.Tenant{}, hook.ErrNotFound
+	}
+	return a.cfg.Store.TenantByUID(ctx, text)
+}
+
+func (a *API) patchTenant(ctx context.Context, c *rest.Call, in *tenantPatch) (*rest.Versioned[view.Tenant], error) {
+	var out *rest.Versioned[view.Tenant]
+	err := in.RetryUpdate(func() error {
 		before, err := a.tenant(ctx, c)
 		if err != nil {
 			return err
 		}
-		if err := in.check(before.Rev); err != nil {
+		if err := in.Check(before.Rev); err != nil {
 			return err
 		}
 		out, err = a.storeTenant(ctx, c, before, in)
@@ -192,63 +193,51 @@ func (a *API) patchTenant(ctx context.Context, c *call, in *tenantPatch) (*versi
 }
 
 // storeTenant applies the patch to before and stores the result.
-func (a *API) storeTenant(ctx context.Context, c *call, before hook.Tenant, in *tenantPatch) (*versioned[tenantView], error) {
-	bad := &invalid{}
+func (a *API) storeTenant(ctx context.Context, c *rest.Call, before hook.Tenant, in *tenantPatch) (*rest.Versioned[view.Tenant], error) {
+	bad := &rest.Invalid{}
 	t := in.apply(bad, before)
-	resolved, err := a.checkTenant(bad, t, !in.Body.Policy.set)
+	resolved, err := a.checkTenant(bad, t, !in.Body.Policy.Set)
 	if err != nil {
 		return nil, err
 	}
-	if in.Body.Policy.set {
+	if in.Body.Policy.Set {
 		if err := a.checkEndpointsUnder(ctx, t); err != nil {
 			return nil, err
 		}
 	}
-	t.UpdatedAt = c.now
-	rec := a.audit(c, t.ID, "tenant.change", hook.TenantPrefix.Format(t.ID), diffOf(showTenant(before), showTenant(t)))
+	t.UpdatedAt = c.Now
+	rec := a.server.Audit(c, t.ID, "tenant.change", hook.TenantPrefix.Format(t.ID), diffOf(view.OfTenant(before), view.OfTenant(t)))
 	t, err = a.cfg.Store.UpdateTenant(ctx, t, rec)
 	if err != nil {
 		return nil, fmt.Errorf("change tenant: %w", err)
 	}
-	a.tenants.forgetAll() // its uid may have moved
+	a.server.ForgetTenants() // its uid may have moved
 	a.cfg.Bell.TenantChanged(t.ID)
-	return &versioned[tenantView]{ETag: etag(t.Rev), Body: showTenantWith(t, resolved)}, nil
+	return &rest.Versioned[view.Tenant]{ETag: rest.ETag(t.Rev), Body: showTenantWith(t, resolved)}, nil
 }
 
 // apply returns the tenant after the patch.
-func (in *tenantPatch) apply(bad *invalid, t hook.Tenant) hook.Tenant {
-	if in.Body.UID.set && t.UID == hook.DefaultTenantUID && in.Body.UID.to != t.UID {
-		bad.add("uid", "not_allowed", "of the default tenant cannot change")
+func (in *tenantPatch) apply(bad *rest.Invalid, t hook.Tenant) hook.Tenant {
+	if in.Body.UID.Set && t.UID == hook.DefaultTenantUID && in.Body.UID.To != t.UID {
+		bad.Add("uid", "not_allowed", "of the default tenant cannot change")
 	}
-	if in.Body.Name.null {
-		bad.add("name", "required", "is required")
+	if in.Body.Name.Null {
+		bad.Add("name", "required", "is required")
 	}
-	in.Body.UID.apply(&t.UID)
-	in.Body.Name.apply(&t.Name)
+	in.Body.UID.Apply(&t.UID)
+	in.Body.Name.Apply(&t.Name)
 	t.Policy = patchPolicy(bad, t.Policy, in.Body.Policy)
 	switch l := in.Body.Limits; {
-	case l.null:
+	case l.Null:
 		t.Limits = hook.TenantLimits{}
-	case l.set:
-		l.to.EventsPerSecond.apply(&t.Limits.EventsPerSecond)
-		l.to.MaxPending.apply(&t.Limits.MaxPending)
-		l.to.MaxEndpoints.apply(&t.Limits.MaxEndpoints)
-		l.to.MaxStoredBytes.apply(&t.Limits.MaxStoredBytes)
+	case l.Set:
+		l.To.EventsPerSecond.Apply(&t.Limits.EventsPerSecond)
+		l.To.MaxPending.Apply(&t.Limits.MaxPending)
+		l.To.MaxEndpoints.Apply(&t.Limits.MaxEndpoints)
+		l.To.MaxStoredBytes.Apply(&t.Limits.MaxStoredBytes)
 	}
-	t.Metadata = patchTexts(t.Metadata, in.Body.Metadata)
+	t.Metadata = rest.PatchTexts(t.Metadata, in.Body.Metadata)
 	return t
-}
-
-// patchTexts applies a merge patch to a map of texts.
-func patchTexts(m map[string]string, ch change[map[string]*string]) map[string]string {
-	switch {
-	case !ch.set:
-		return m
-	case ch.null:
-		return nil
-	default:
-		return mergeTexts(m, ch.to)
-	}
 }
 
 // checkEndpointsUnder refuses a tenant's policy that one of its endpoints could
@@ -258,47 +247,25 @@ func (a *API) checkEndpointsUnder(ctx context.Context, t hook.Tenant) error {
 	if err != nil {
 		return fmt.Errorf("read endpoints of tenant: %w", err)
 	}
-	bad := &invalid{}
+	bad := &rest.Invalid{}
 	for _, e := range endpoints {
-		if bad.full() {
+		if bad.Full() {
 			break
 		}
 		_, err := a.resolve(t.Policy, e.Policy)
 		if refused, ok := errors.AsType[*hook.Invalid](err); ok {
-			bad.addAs("invalid_policy", "policy", fmt.Sprintf("does not fit endpoint %s: %s", hook.EndpointPrefix.Format(e.ID), refused))
+			bad.AddAs("invalid_policy", "policy", fmt.Sprintf("does not fit endpoint %s: %s", hook.EndpointPrefix.Format(e.ID), refused))
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("resolve policy: %w", err)
 		}
 	}
-	return bad.err()
+	return bad.Err()
 }
 
-func showTenant(t hook.Tenant) tenantView {
-	return tenantView{
-		ID:        hook.TenantPrefix.Format(t.ID),
-		UID:       nullable(t.UID),
-		Name:      t.Name,
-		Policy:    orEmpty(t.Policy),
-		Limits:    limitsView(t.Limits),
-		Metadata:  orNoTexts(t.Metadata),
-		CreatedAt: stamp(t.CreatedAt),
-		UpdatedAt: stamp(t.UpdatedAt),
-		Version:   t.Rev,
-	}
-}
-
-func showTenantWith(t hook.Tenant, r *policy.Resolved) tenantView {
-	v := showTenant(t)
+func showTenantWith(t hook.Tenant, r *policy.Resolved) view.Tenant {
+	v := view.OfTenant(t)
 	v.Warnings = r.Warnings
 	return v
-}
-
-// orNoTexts shows no map as an empty one.
-func orNoTexts(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return m
 }

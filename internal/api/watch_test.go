@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -287,7 +287,7 @@ func TestMetricsElsewhere(t *testing.T) {
 		"wrong token": {metricsToken, metricsToken + "x", 401},
 		"right token": {metricsToken, metricsToken, 200},
 	} {
-		h := api.RequireToken(tc.token, fakeMetrics{})
+		h := rest.RequireToken(tc.token, fakeMetrics{})
 		if got := send(t, h, http.MethodGet, "/metrics", tc.bearer, nil).status; got != tc.want {
 			t.Errorf("%s = %d, want %d", name, got, tc.want)
 		}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
@@ -143,7 +144,7 @@ func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	v, err := vault.Open([]vault.Key{key})
 	w.ok(err)
 	cfg := api.Config{
-		Metrics: api.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
+		Metrics: rest.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
 		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
 		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -208,7 +209,7 @@ func (w *world) tenant(uid string) hook.Tenant {
 
 func (w *world) key(tenant hook.ID, scope hook.Scope) string {
 	w.t.Helper()
-	text, prefix, hash := api.NewKey(rand.Reader)
+	text, prefix, hash := rest.NewKey(rand.Reader)
 	w.ok(w.db.CreateKey(w.ctx(), hook.APIKey{
 		ID: w.id(), TenantID: tenant, Name: scope.String(), Prefix: prefix, Hash: hash, Scope: scope, CreatedAt: w.clock.now(),
 	}, w.record()))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -133,7 +134,7 @@ func TestWrongKeysCostABoundedShare(t *testing.T) {
 func TestTrustedProxiesTellTheClient(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, func(cfg *api.Config) {
-		cfg.TrustedProxies = api.Proxies{prefix(t, "10.0.0.0/8"), prefix(t, "2001:db8::/32")}
+		cfg.TrustedProxies = rest.Proxies{prefix(t, "10.0.0.0/8"), prefix(t, "2001:db8::/32")}
 	})
 	client := func(peer string, forwarded ...string) string {
 		t.Helper()
@@ -171,7 +172,7 @@ func TestTrustedProxiesTellTheClient(t *testing.T) {
 // look local.
 func TestMetricsThroughAProxyNeedAKey(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, func(cfg *api.Config) { cfg.TrustedProxies = api.Proxies{prefix(t, "192.0.2.1/32")} })
+	w := newWorldWith(t, func(cfg *api.Config) { cfg.TrustedProxies = rest.Proxies{prefix(t, "192.0.2.1/32")} })
 	w.loopback = true
 	w.must(200, http.MethodGet, "/metrics", "", nil)
 	w.must(404, http.MethodGet, "/metrics", "", nil, "X-Forwarded-For", "198.51.100.1")

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/dirlock"
@@ -226,13 +226,13 @@ func (a *App) bootstrap(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if a.opts.AdminKey != "" {
-		prefix, hash, err := api.HashKey(a.opts.AdminKey)
+		prefix, hash, err := rest.HashKey(a.opts.AdminKey)
 		if err != nil {
 			return "", fmt.Errorf("admin_key: %w", err)
 		}
 		return "", a.storeAdminKey(ctx, prefix, hash, now)
 	}
-	text, prefix, hash := api.NewKey(rand.Reader)
+	text, prefix, hash := rest.NewKey(rand.Reader)
 	if err := writePrivate(a.adminKeyFile(), text+"\n"); err != nil {
 		return "", fmt.Errorf("keep admin key: %w", err)
 	}

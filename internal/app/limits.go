@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // parse turns the settings into bounds on the fields of a policy. One setting
 // may bound several fields: a short wait is a short wait however it is spelled.
 func (l PolicyLimits) parse() (*policy.Limits, error) {
 	type object = map[string]any
-	least := func(d time.Duration) any { return end("min", d != 0, policy.FormatDuration(d)) }
+	least := func(d time.Duration) any { return end("min", d != 0, quantity.FormatDuration(d)) }
 	most := func(n int) any { return end("max", n != 0, n) }
 	breaker := object{"probe": object{"min": least(l.MinProbe), "max": least(l.MinProbe)}}
 	if l.RequireBreaker {
@@ -23,7 +24,7 @@ func (l PolicyLimits) parse() (*policy.Limits, error) {
 			"min_delay": least(l.MinDelay), "max_attempts": most(l.MaxAttempts),
 			"backoff": object{"base": least(l.MinBackoff), "cap": least(l.MinBackoff), "delays": least(l.MinBackoff)},
 		},
-		"timeout":     object{"total": end("max", l.MaxTimeout != 0, policy.FormatDuration(l.MaxTimeout))},
+		"timeout":     object{"total": end("max", l.MaxTimeout != 0, quantity.FormatDuration(l.MaxTimeout))},
 		"concurrency": object{"limit": most(l.MaxConcurrency), "initial": most(l.MaxConcurrency), "max": most(l.MaxConcurrency)},
 		"breaker":     breaker,
 	})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 )
 
 // launch runs a server on a database until stop, and does not wait for it.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -93,11 +93,11 @@ func ended(s *store.Settle) bool {
 
 // metricsAccess says who may read the metrics on the main listener: nobody when
 // they have an address of their own.
-func (a *App) metricsAccess() api.MetricsAccess {
+func (a *App) metricsAccess() rest.MetricsAccess {
 	if a.opts.MetricsListen != "" {
-		return api.MetricsAccess{}
+		return rest.MetricsAccess{}
 	}
-	return api.MetricsAccess{Handler: a.metrics.Handler(), Open: a.onLoopback, Token: a.opts.MetricsToken}
+	return rest.MetricsAccess{Handler: a.metrics.Handler(), Open: a.onLoopback, Token: a.opts.MetricsToken}
 }
 
 // onLoopback reports whether only this machine can reach the main listener.
@@ -120,7 +120,7 @@ func (a *App) serveMetrics(ctx context.Context) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", api.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))
+	mux.Handle("GET /metrics", rest.RequireToken(a.opts.MetricsToken, a.metrics.Handler()))
 	server := &http.Server{
 		Handler: mux, ConnState: guarded.State,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,

@@ -22,8 +22,12 @@ import (
 // Module is the import path of the main module.
 const Module = "github.com/breakwaterhq/breakwater"
 
-// maxLines is where a file holds more than one idea.
-const maxLines = 600
+// maxLines is where a file holds more than one idea, maxPackageLines where a
+// package lacks inner walls.
+const (
+	maxLines        = 600
+	maxPackageLines = 4500
+)
 
 // Violation is one broken rule.
 type Violation struct {
@@ -103,7 +107,7 @@ func checkFolder(root, folder string) ([]Violation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read package: %w", err)
 	}
-	documented, hasCode := false, false
+	documented, hasCode, lines := false, false, 0
 	for _, entry := range entries {
 		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".go") {
 			continue
@@ -117,10 +121,14 @@ func checkFolder(root, folder string) ([]Violation, error) {
 			continue
 		}
 		hasCode = true
+		lines += f.lines
 		documented = documented || f.tree.Doc.Text() != ""
 		if known {
 			out = append(out, f.check(folder, rules)...)
 		}
+	}
+	if lines > maxPackageLines && !mayBeLarge(folder) {
+		out = append(out, Violation{"package size", folder, fmt.Sprintf("%d lines, at most %d: it needs inner walls", lines, maxPackageLines)})
 	}
 	if hasCode && !documented {
 		out = append(out, Violation{"package comment", folder, "no file says what the package does and does not do"})

@@ -64,6 +64,8 @@ func TestPlanted(t *testing.T) {
 		"egress connects":        {"internal/egress/x.go", doc + "package x\n\nimport \"net/http\"\n\nvar C = &http.Client{}\n", nil},
 		"long file":              {"internal/app/x.go", doc + "package x\n" + strings.Repeat("\n", 600), []string{"file size"}},
 		"long test":              {"internal/app/x_test.go", "package x_test\n" + strings.Repeat("\n", 600), []string{"file size"}},
+		"large package":          {"internal/app/x.go", doc + "package x\n" + strings.Repeat("\n", 4500), []string{"file size", "package size"}},
+		"large tool":             {"internal/lab/sim/x.go", doc + "package x\n" + strings.Repeat("\n", 4500), []string{"file size"}},
 		"tests are free":         {"internal/lane/x_test.go", "package x_test\n\nimport (\n\t\"math/rand/v2\"\n\t\"os\"\n)\n\nvar N, D = rand.IntN(3), os.DevNull\n", nil},
 		"testdata":               {"internal/lane/testdata/x.go", "package x\n\nimport _ \"os\"\n", nil},
 	} {

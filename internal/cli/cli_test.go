@@ -180,7 +180,7 @@ func TestUsageErrors(t *testing.T) {
 		"sink rate":        {nil, []string{"sink", "--throttle-over=fast"}, `"--throttle-over" flag: must be requests per second between 0.01 and 1000000, such as 20/s`},
 		"sink older name":  {nil, []string{"sink", "--rate-limit=fast"}, `"--throttle-over" flag: must be requests per second`},
 		"sink cliff":       {nil, []string{"sink", "--crash-over=0.5"}, `"--crash-over" flag: must be requests per second between 1 and 1000000`},
-		"sink crash":       {nil, []string{"sink", "--crash-for=25h"}, `"--crash-for" flag: must be a duration between 0s and 24h0m0s`},
+		"sink crash":       {nil, []string{"sink", "--crash-for=25h"}, `"--crash-for" flag: must be a duration between 0s and 1d`},
 		"sink refusals":    {nil, []string{"sink", "--refuse-over=-1"}, `"--refuse-over" flag: must be requests per second between 1 and 1000000`},
 		"sink share":       {nil, []string{"sink", "--stray-429=101%"}, `"--stray-429" flag: must be a share between 0% and 100%`},
 		"sink single 429":  {nil, []string{"sink", "--one-429-every=38"}, `"--one-429-every" flag: must be a duration`},
@@ -252,7 +252,11 @@ func TestSend(t *testing.T) {
 		},
 		"stdin, delay, key": {
 			stdin: "[1]\n", args: []string{"-d", "-", "--delay", "1d", "--idempotency-key", "k", "--quiet"}, out: "evt_1\n",
-			body: "{\"type\":\"order.paid\",\"delay\":\"24h0m0s\",\"payload\":[1]\n}", key: "k",
+			body: "{\"type\":\"order.paid\",\"delay\":\"1d\",\"payload\":[1]\n}", key: "k",
+		},
+		"no delay, as the API takes it": {
+			args: []string{"-d", "1", "--delay", "0"}, out: "evt_1 accepted, 1 delivery\n",
+			body: `{"type":"order.paid","delay":"0s","payload":1}`,
 		},
 		"not JSON": {
 			args: []string{"-d", "hi", "--content-type", "text/plain", "--json"}, out: `{"id":"evt_1","deliveries":1}` + "\n",

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 func (s *session) keysCommand() *cobra.Command {
@@ -62,7 +62,7 @@ func readMoment(text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
-	d, err := config.ParseDuration(text)
+	d, err := quantity.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return time.Time{}, fmt.Errorf("%q must be a time such as 2030-01-02T15:04:05Z or a duration such as 90d", text)
 	}

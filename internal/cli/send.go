@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/breakwaterhq/breakwater/internal/config"
 	"github.com/breakwaterhq/breakwater/internal/lab/sink"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // sendFlags are the flags of send.
@@ -79,11 +79,11 @@ func (s *session) eventBody(eventType string, f *sendFlags) ([]byte, error) {
 	}
 	body := append([]byte(`{"type":`), name...)
 	if f.delay != "" {
-		d, err := config.ParseDuration(f.delay)
+		d, err := quantity.ParseDuration(f.delay)
 		if err != nil {
 			return nil, usagef("--delay: %w", err)
 		}
-		body = fmt.Appendf(body, `,"delay":%q`, d.String())
+		body = fmt.Appendf(body, `,"delay":%q`, quantity.FormatDuration(d))
 	}
 	switch {
 	case f.contentType != "":

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // The checks below never put the checked text into their errors: several of
@@ -164,13 +165,13 @@ func (l *loader) crossCheck(c *Config) {
 		}
 	}
 	check(o.LeaseRenew > o.LeaseTTL/3, "lease.renew",
-		fmt.Sprintf("must be at most a third of lease.ttl (%s)", formatDuration(o.LeaseTTL)), "lease.ttl")
+		fmt.Sprintf("must be at most a third of lease.ttl (%s)", quantity.FormatDuration(o.LeaseTTL)), "lease.ttl")
 	most := max(o.MaxFanout, o.MaxRequestDeliveries) + maxBatch
 	check(o.IngestQueue < most, "ingest.queue",
 		fmt.Sprintf("must be at least %d: the greater of ingest.max_fanout and ingest.max_request_deliveries, and %d events", most, maxBatch),
 		"ingest.max_fanout", "ingest.max_request_deliveries")
 	check(o.IngestQueueBytes < o.MaxBatchBody, "ingest.queue_bytes",
-		fmt.Sprintf("must be at least ingest.max_batch_body (%s)", formatSize(o.MaxBatchBody)), "ingest.max_batch_body")
+		fmt.Sprintf("must be at least ingest.max_batch_body (%s)", quantity.FormatSize(o.MaxBatchBody)), "ingest.max_batch_body")
 	check(o.TLSCertFile != "" && o.TLSKeyFile == "", "tls.cert_file", "needs tls.key_file as well", "tls.key_file")
 	check(o.TLSKeyFile != "" && o.TLSCertFile == "", "tls.key_file", "needs tls.cert_file as well", "tls.cert_file")
 	check(o.Dev && !loopback(o.Listen), "listen",

@@ -209,7 +209,7 @@ var settings = []setting{
 		value: number(func(c *Config) *float64 { return &c.Options.KeyWriteRate }, 0, 10_000),
 	},
 	{
-		key: "idempotency_ttl", def: "24h", help: "how long idempotency keys are remembered",
+		key: "idempotency_ttl", def: "1d", help: "how long idempotency keys are remembered",
 		value: span(func(c *Config) *time.Duration { return &c.Options.IdempotencyTTL }, time.Hour, 7*day),
 	},
 

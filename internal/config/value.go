@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // value is the type of a setting: how its text is read into a Config and
@@ -53,7 +55,7 @@ func whole(field func(*Config) *int, lo, hi int) value {
 	return between[int]{
 		field: field, lo: lo, hi: hi, word: "number",
 		read: func(s string) (int, error) {
-			n, err := parseWhole(s)
+			n, err := quantity.ParseWhole(s)
 			return int(n), err
 		},
 		write: strconv.Itoa,
@@ -61,31 +63,33 @@ func whole(field func(*Config) *int, lo, hi int) value {
 }
 
 func whole64(field func(*Config) *int64, lo, hi int64) value {
-	return between[int64]{field: field, lo: lo, hi: hi, read: parseWhole, write: formatWhole, word: "number"}
+	return between[int64]{field: field, lo: lo, hi: hi, read: quantity.ParseWhole, write: formatWhole, word: "number"}
 }
 
+func formatWhole(n int64) string { return strconv.FormatInt(n, 10) }
+
 func number(field func(*Config) *float64, lo, hi float64) value {
-	return between[float64]{field: field, lo: lo, hi: hi, read: parseNumber, write: formatNumber, word: "number"}
+	return between[float64]{field: field, lo: lo, hi: hi, read: quantity.ParseNumber, write: quantity.FormatNumber, word: "number"}
 }
 
 func size(field func(*Config) *int64, lo, hi int64) value {
-	return between[int64]{field: field, lo: lo, hi: hi, read: parseSize, write: formatSize, word: "size"}
+	return between[int64]{field: field, lo: lo, hi: hi, read: quantity.ParseSize, write: quantity.FormatSize, word: "size"}
 }
 
 func smallSize(field func(*Config) *int, lo, hi int) value {
 	return between[int]{
 		field: field, lo: lo, hi: hi, word: "size",
 		read: func(s string) (int, error) {
-			n, err := parseSize(s)
+			n, err := quantity.ParseSize(s)
 			return int(n), err
 		},
-		write: func(n int) string { return formatSize(int64(n)) },
+		write: func(n int) string { return quantity.FormatSize(int64(n)) },
 	}
 }
 
 func span(field func(*Config) *time.Duration, lo, hi time.Duration) value {
 	return between[time.Duration]{
-		field: field, lo: lo, hi: hi, read: ParseDuration, write: formatDuration, word: "duration",
+		field: field, lo: lo, hi: hi, read: quantity.ParseDuration, write: quantity.FormatDuration, word: "duration",
 	}
 }
 

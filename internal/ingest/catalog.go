@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
@@ -17,18 +19,13 @@ type catalog struct {
 	server  []byte
 	timeout time.Duration
 
+	// reads are under way. Everybody who needs a view waits for the same one:
+	// when a tenant is cold, its publishers come together.
+	reads singleflight.Group
+
 	mu    sync.RWMutex
 	views map[hook.ID]*view
-	reads map[hook.ID]*reading // under way
-}
-
-// reading is a view on its way from the store. Everybody who needs it waits for
-// the same one: when a tenant is cold, its publishers come together.
-type reading struct {
-	done chan struct{} // closed when view or err is there
-	view *view
-	err  error
-	old  bool // what has changed meanwhile may not be in it
+	stale map[hook.ID]bool // of each read that is under way: the tenant has changed meanwhile
 }
 
 // maxViews bounds the tenants in memory; past it the cache starts anew.
@@ -49,74 +46,61 @@ type target struct {
 }
 
 func newCatalog(cfg Config) *catalog {
-	return &catalog{store: cfg.Store, server: cfg.ServerPolicy, timeout: cfg.ReadTimeout, views: make(map[hook.ID]*view), reads: make(map[hook.ID]*reading)}
+	return &catalog{store: cfg.Store, server: cfg.ServerPolicy, timeout: cfg.ReadTimeout, views: make(map[hook.ID]*view), stale: make(map[hook.ID]bool)}
 }
 
-// of returns the tenant's view, reading it when it is not in memory.
+// of returns the tenant's view, reading it when it is not in memory. Of a read
+// that began before what the caller may want to see it awaits the end only: so a
+// tenant is read once at a time, however often it changes.
 func (c *catalog) of(ctx context.Context, tenant hook.ID) (*view, error) {
-	c.mu.RLock()
-	v := c.views[tenant]
-	c.mu.RUnlock()
-	if v != nil {
-		return v, nil
-	}
 	for {
-		v, r, mine := c.join(tenant)
-		switch {
-		case v != nil:
+		c.mu.RLock()
+		v, stale := c.views[tenant], c.stale[tenant]
+		c.mu.RUnlock()
+		if v != nil {
 			return v, nil
-		case mine:
-			r.view, r.err = c.read(ctx, tenant)
-			c.keep(tenant, r)
-			return r.view, r.err
 		}
+		read := c.reads.DoChan(flight(tenant), func() (any, error) { return c.fill(ctx, tenant) })
 		select {
-		case <-r.done:
+		case r := <-read:
+			if stale {
+				continue
+			}
+			v, _ = r.Val.(*view)
+			return v, r.Err
 		case <-ctx.Done():
 			return nil, orUnavailable(context.Cause(ctx))
 		}
-		if r.view != nil || r.err != nil {
-			return r.view, r.err
-		}
 	}
 }
 
-// join returns the view if it has come, else the read of it that is under way,
-// or a new one, which is the caller's to do. Of a read that began before what the
-// caller may want to see it returns the end only: so a tenant is read once at a
-// time, however often it changes.
-func (c *catalog) join(tenant hook.ID) (v *view, r *reading, mine bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v = c.views[tenant]; v != nil {
-		return v, nil, false
-	}
-	r = c.reads[tenant]
-	switch {
-	case r == nil:
-		r = &reading{done: make(chan struct{})}
-		c.reads[tenant] = r
-		return nil, r, true
-	case r.old:
-		return nil, &reading{done: r.done}, false
-	default:
-		return nil, r, false
-	}
-}
+// flight names the read of a tenant.
+func flight(tenant hook.ID) string { return hook.TenantPrefix.Format(tenant) }
 
-// keep ends a read and caches what it brought.
-func (c *catalog) keep(tenant hook.ID, r *reading) {
+// fill reads a view and caches it, unless the tenant has changed meanwhile.
+func (c *catalog) fill(ctx context.Context, tenant hook.ID) (*view, error) {
+	c.mu.Lock()
+	if v := c.views[tenant]; v != nil { // it came while the caller was on its way here
+		c.reads.Forget(flight(tenant))
+		c.mu.Unlock()
+		return v, nil
+	}
+	c.stale[tenant] = false
+	c.mu.Unlock()
+	v, err := c.read(ctx, tenant)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.reads, tenant)
-	close(r.done)
-	if r.err != nil || r.old {
-		return
+	c.reads.Forget(flight(tenant)) // a caller that comes later must not be handed this one
+	stale := c.stale[tenant]
+	delete(c.stale, tenant)
+	if err != nil || stale {
+		return v, err
 	}
 	if len(c.views) >= maxViews {
 		clear(c.views)
 	}
-	c.views[tenant] = r.view
+	c.views[tenant] = v
+	return v, nil
 }
 
 // forget drops what is known of a tenant.
@@ -124,8 +108,8 @@ func (c *catalog) forget(tenant hook.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.views, tenant)
-	if r := c.reads[tenant]; r != nil {
-		r.old = true // it may have begun before what is to be seen
+	if _, reading := c.stale[tenant]; reading {
+		c.stale[tenant] = true // it may have begun before what is to be seen
 	}
 }
 

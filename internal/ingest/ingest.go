@@ -310,7 +310,7 @@ func (in *Ingest) check(s *hook.Submission, now time.Time) error {
 		fields = append(fields, hook.FieldError{Path: "deliver_at", Message: "must be at most 30 days ahead"})
 	}
 	if s.Delay < 0 || s.Delay > maxDelay {
-		fields = append(fields, hook.FieldError{Path: "delay", Message: "must be between 0s and 720h"})
+		fields = append(fields, hook.FieldError{Path: "delay", Message: "must be between 0s and 30d"})
 	}
 	if len(fields) > 0 {
 		return &hook.Invalid{Code: code, Fields: fields}

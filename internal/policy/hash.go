@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // Canonical returns the form of the policy that is hashed and stored: every
@@ -28,7 +29,7 @@ func HashOf(canonical []byte) hook.PolicyHash {
 // MarshalJSON writes the whole policy as a person would: the shape that levels
 // have, durations as text. Resolving it gives the same policy again.
 func (p Policy) MarshalJSON() ([]byte, error) {
-	tree := flatten(p).tree(func(d time.Duration) any { return FormatDuration(d) })
+	tree := flatten(p).tree(func(d time.Duration) any { return quantity.FormatDuration(d) })
 	if p.Preset != "" {
 		tree["preset"] = p.Preset
 	}

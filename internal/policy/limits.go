@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // Limits is what the operator lays down: narrower bounds for tenants and
@@ -136,9 +138,9 @@ func measure(v any) float64 {
 
 func show(v any) string {
 	if d, ok := v.(time.Duration); ok {
-		return FormatDuration(d)
+		return quantity.FormatDuration(d)
 	}
-	return plain(measure(v))
+	return quantity.FormatNumber(measure(v))
 }
 
 func presetNames(limits *Limits) []string {

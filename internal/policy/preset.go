@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // DefaultPreset is the preset every resolution starts from.
@@ -98,7 +99,7 @@ func ladder(delays string) Retry {
 	words := strings.Fields(delays)
 	list := make([]time.Duration, len(words))
 	for i, word := range words {
-		d, err := ParseDuration(word)
+		d, err := quantity.ParseDuration(word)
 		if err != nil {
 			panic("policy: delay of a preset: " + word) // a typing error in this file
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // Resolved is the policy that several levels give together.
@@ -255,7 +256,7 @@ func (p *Policy) Warnings() []string {
 	var found []string
 	if latest := p.latest(); latest > p.Retry.MaxElapsed {
 		found = append(found, fmt.Sprintf("ladder may take up to %s but max_elapsed is %s",
-			FormatDuration(latest), FormatDuration(p.Retry.MaxElapsed)))
+			quantity.FormatDuration(latest), quantity.FormatDuration(p.Retry.MaxElapsed)))
 	}
 	if p.Retry.Jitter.Kind == JitterNone {
 		found = append(found, "jitter none synchronises retries")

@@ -250,7 +250,7 @@ func leaves(v any) int {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string][]string{
-		`{"preset":"stripe","retry":{"max_elapsed":"24h"}}`:                {"ladder may take up to 86h24m but max_elapsed is 24h"},
+		`{"preset":"stripe","retry":{"max_elapsed":"24h"}}`:                {"ladder may take up to 86h24m but max_elapsed is 1d"},
 		`{"retry":{"jitter":{"kind":"none"}}}`:                             {"jitter none synchronises retries"},
 		`{"classify":{"statuses":{"429":"permanent"}}}`:                    {"429 set to permanent"},
 		`{"classify":{"statuses":{"4xx":"permanent"}}}`:                    {"429 set to permanent"},

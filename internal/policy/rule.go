@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // rule says what one leaf may hold.
@@ -41,11 +43,11 @@ type numberRule struct {
 }
 
 func number(low, high float64) numberRule {
-	return numberRule{low: low, high: high, message: "must be between " + plain(low) + " and " + plain(high)}
+	return numberRule{low: low, high: high, message: "must be between " + quantity.FormatNumber(low) + " and " + quantity.FormatNumber(high)}
 }
 
 func aboveZero(high float64) numberRule {
-	return numberRule{high: high, openLow: true, message: "must be above 0 and at most " + plain(high)}
+	return numberRule{high: high, openLow: true, message: "must be above 0 and at most " + quantity.FormatNumber(high)}
 }
 
 // factor is the rule of both ends of a jitter range.
@@ -74,8 +76,6 @@ func readNumber(raw json.RawMessage) (float64, bool) {
 	return f, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
 // durationRule accepts durations within bounds, to the millisecond.
 type durationRule struct {
 	low, high time.Duration
@@ -84,11 +84,11 @@ type durationRule struct {
 }
 
 func span(low, high time.Duration) durationRule {
-	return durationRule{low: low, high: high, message: "must be between " + FormatDuration(low) + " and " + FormatDuration(high)}
+	return durationRule{low: low, high: high, message: "must be " + quantity.Between(low, high)}
 }
 
 func zeroOr(low, high time.Duration) durationRule {
-	return durationRule{low: low, high: high, orZero: true, message: "must be 0 or between " + FormatDuration(low) + " and " + FormatDuration(high)}
+	return durationRule{low: low, high: high, orZero: true, message: "must be 0 or " + quantity.Between(low, high)}
 }
 
 func (r durationRule) read(raw json.RawMessage) (any, []string) {
@@ -102,12 +102,12 @@ func (r durationRule) read(raw json.RawMessage) (any, []string) {
 func (r durationRule) duration(raw json.RawMessage) (time.Duration, string) {
 	text, ok := readString(raw)
 	if !ok {
-		return 0, ErrBadDuration.Error()
+		return 0, quantity.ErrDuration.Error()
 	}
-	d, err := ParseDuration(text)
+	d, err := quantity.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, ErrBadDuration.Error()
+		return 0, quantity.ErrDuration.Error()
 	case r.orZero && d == 0:
 		return 0, ""
 	case d < r.low || d > r.high:

@@ -90,7 +90,8 @@ func TestComparison(t *testing.T) {
 			if m.Lost != 0 || m.Again != 0 {
 				t.Errorf("%s, %s: %d lost, %d twice", row.Name, res.Subject, m.Lost, m.Again)
 			}
-			if m.Delivered <= 0 || m.Accepted <= 0 || m.ServerCPU <= 0 || m.ServerCPU > 100_000 || m.GeneratorCPU <= 0 || m.PeakMemory < 5<<20 {
+			few := m.Delivered < 1000 // they may take less than the kernel's tick, on a busy machine
+			if m.Delivered <= 0 || m.Accepted <= 0 || m.ServerCPU <= 0 && !few || m.ServerCPU > 100_000 || m.GeneratorCPU <= 0 || m.PeakMemory < 5<<20 {
 				t.Errorf("%s, %s: odd figures %+v", row.Name, res.Subject, m)
 			}
 			if m.Arrival.P50 <= 0 || m.Arrival.P50 > m.Arrival.P99 || m.Arrival.P99 > m.Arrival.P999 || m.Accept.P50 <= 0 {

@@ -3,7 +3,7 @@ package bench
 import (
 	"fmt"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/bench/procfs"
+	"github.com/breakwaterhq/breakwater/internal/lab/bench/usage"
 	"github.com/breakwaterhq/breakwater/internal/lab/pgcluster"
 )
 
@@ -54,10 +54,10 @@ func (d *database) create() (dsn string, drop func() error, err error) {
 }
 
 // usage is known of our own server only.
-func (d *database) usage() (procfs.Usage, bool, error) {
+func (d *database) usage() (usage.Usage, bool, error) {
 	if d == nil || d.own == nil {
-		return procfs.Usage{}, false, nil
+		return usage.Usage{}, false, nil
 	}
-	u, err := procfs.OfTree(d.own.PID())
+	u, err := usage.OfTree(d.own.PID())
 	return u, true, err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/lab/bench/histogram"
-	"github.com/breakwaterhq/breakwater/internal/lab/bench/procfs"
+	"github.com/breakwaterhq/breakwater/internal/lab/bench/usage"
 )
 
 // Latency are quantiles in milliseconds.
@@ -60,7 +60,7 @@ type Measure struct {
 type snapshot struct {
 	at                time.Duration
 	accepted, arrived int64
-	server, database  procfs.Usage
+	server, database  usage.Usage
 	own, busy         time.Duration
 }
 
@@ -69,7 +69,7 @@ func (b *Bench) snapshot(st *site, l *ledger) (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
-	busy, err := procfs.Busy()
+	busy, err := usage.Busy()
 	if err != nil {
 		return snapshot{}, err
 	}

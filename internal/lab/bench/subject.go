@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/bench/procfs"
+	"github.com/breakwaterhq/breakwater/internal/lab/bench/usage"
 )
 
 // Subject is what is measured.
@@ -164,9 +164,9 @@ func (st *site) address(publisher int) string {
 }
 
 // usage is what the subject's processes and its database have used.
-func (st *site) usage() (server, database procfs.Usage, err error) {
+func (st *site) usage() (server, database usage.Usage, err error) {
 	for _, c := range st.nodes {
-		u, err := procfs.Of(c.pid())
+		u, err := usage.Of(c.pid())
 		if err != nil {
 			return server, database, fmt.Errorf("%w\n%s", err, c.logTail())
 		}

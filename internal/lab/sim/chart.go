@@ -7,7 +7,7 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 const (
@@ -57,7 +57,7 @@ func perSecond(v float64) string {
 func shortTime(s float64) string {
 	d := time.Duration(s) * time.Second
 	if d >= time.Hour {
-		return policy.FormatDuration(d.Round(time.Minute))
+		return quantity.FormatDuration(d.Round(time.Minute))
 	}
-	return policy.FormatDuration(d)
+	return quantity.FormatDuration(d)
 }

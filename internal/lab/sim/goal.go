@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // goalValues are the numbers that goals may be set for: medians over the runs,
@@ -107,7 +107,7 @@ func parseGoal(text string) (Goal, error) {
 }
 
 func goalNumber(text string) (float64, error) {
-	if d, err := policy.ParseDuration(text); err == nil {
+	if d, err := quantity.ParseDuration(text); err == nil {
 		return d.Seconds(), nil
 	}
 	v, err := strconv.ParseFloat(text, 64)

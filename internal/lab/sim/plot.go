@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 const (
@@ -186,7 +186,7 @@ func (timeTicks) Ticks(low, high float64) []plot.Tick {
 	}
 	var ticks []plot.Tick
 	for at := step * time.Duration(math.Ceil(low/step.Seconds())); at.Seconds() <= high; at += step {
-		ticks = append(ticks, plot.Tick{Value: at.Seconds(), Label: policy.FormatDuration(at)})
+		ticks = append(ticks, plot.Tick{Value: at.Seconds(), Label: quantity.FormatDuration(at)})
 	}
 	return ticks
 }

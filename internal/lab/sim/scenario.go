@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // Scenario describes an endpoint, its traffic and what befalls it. ReadScenario
@@ -92,7 +92,7 @@ type Duration time.Duration
 // MarshalText writes the syntax of policies.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-func (d Duration) String() string { return policy.FormatDuration(time.Duration(d)) }
+func (d Duration) String() string { return quantity.FormatDuration(time.Duration(d)) }
 
 func (d Duration) seconds() float64 { return time.Duration(d).Seconds() }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // Bounds of a run, so that no scenario keeps a machine busy for ever.
@@ -59,7 +59,7 @@ func (r *reader) number(path string, v, low, high float64) {
 
 func (r *reader) duration(path string, v Duration, low, high time.Duration) {
 	if time.Duration(v) < low || time.Duration(v) > high {
-		r.add(path, "must be between %s and %s", policy.FormatDuration(low), policy.FormatDuration(high))
+		r.add(path, "must be %s", quantity.Between(low, high))
 	}
 }
 

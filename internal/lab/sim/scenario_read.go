@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // maxDocument bounds a scenario file: far above what one needs.
@@ -145,7 +145,7 @@ func (r *reader) value(node *yaml.Node, path string, target any) {
 			return map[string]any{"at": &o.At, "retry_after": &o.RetryAfter}
 		})
 	case *Duration:
-		d, err := policy.ParseDuration(node.Value)
+		d, err := quantity.ParseDuration(node.Value)
 		if node.Kind != yaml.ScalarNode || err != nil {
 			r.add(path, "must be a duration such as 200ms, 30s or 5m (line %d)", node.Line)
 			return

@@ -100,7 +100,7 @@ func TestBadScenario(t *testing.T) {
 		"full":              {"load: 1", "load must be between 0.001 and 0.99"},
 		"no endpoint":       {"endpoints: 0", "endpoints must be between 1 and 1000"},
 		"overlap":           {"outages: [{at: 1m, for: 5m}, {at: 3m, for: 1m}]", "outages[1].at must not be before the end"},
-		"empty outage":      {"outages: [{at: 1m, for: 0s}]", "outages[0].for must be between 1s and 720h"},
+		"empty outage":      {"outages: [{at: 1m, for: 0s}]", "outages[0].for must be between 1s and 30d"},
 		"huge outage":       {"outages: [{at: 1m, for: 2000000h}]", "outages[0].for must be between"},
 		"no room":           {"load: 0.8\ncapacity_after: 0.7", "load leaves nothing to drain a backlog with"},
 		"throttled below":   {"rate_limit: {per_second: 20, burst: 20, retry_after: 1s}", "load leaves nothing"},

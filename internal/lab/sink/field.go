@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 // Field is one setting of a Behaviour. The control surface knows it by its
@@ -104,9 +106,9 @@ func field[T any](name string, k kind[T], at func(*Behaviour) *T, help string) F
 
 func durationKind(most time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{
-		name: "duration", read: time.ParseDuration,
+		name: "duration", read: quantity.ParseDuration,
 		valid: func(d time.Duration) bool { return d >= 0 && d <= most },
-		rule:  fmt.Sprintf("must be a duration between 0s and %v, such as 5s", most),
+		rule:  "must be a duration " + quantity.Between(0, most) + ", such as 5s",
 	}
 }
 

@@ -315,7 +315,7 @@ func TestControl(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"fial":1}`:                 "fial: there is no such setting",
 		`{"fail":42}`:                "fail: must be a status between 200 and 599",
-		`{"fail_for":"soon"}`:        "fail_for: must be a duration between 0s and 24h",
+		`{"fail_for":"soon"}`:        "fail_for: must be a duration between 0s and 1d",
 		`{"fail_for":"5s"}`:          "fail_for: goes with fail",
 		`{"after":"5s"}`:             "after: goes with fail, fail_rate or down_for",
 		`{"flap_every":"1s"}`:        "flap_for: must be more than 0s and less than flap_every",

@@ -1,0 +1,117 @@
+// Package rest is the kit that the API's server is made of: it routes,
+// authenticates, checks scopes and limits, reads bodies, queries and cursors
+// strictly, turns errors into problem documents, and describes every route in
+// an OpenAPI 3.1 document.
+//
+// It knows no resource: what a route reads or changes is the business of the
+// package that registers it. It sets no timeouts of the HTTP server and opens no
+// listener.
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/vault"
+)
+
+// Config is what New needs. Fields are required unless a default is named.
+type Config struct {
+	Title, About, Version string // of the document
+
+	Keys store.Keys
+	// FindTenant returns the tenant that a path names by id or uid, or
+	// hook.ErrNotFound.
+	FindTenant func(ctx context.Context, text string) (hook.ID, error)
+	Vault      *vault.Vault // seals cursors
+	IDs        *hook.IDSource
+
+	TrustedProxies Proxies          // whose X-Forwarded-For is believed; none: nobody's
+	KeyWriteRate   float64          // changes a second of a tenant's key; 0: no limit
+	ControlRoom    func() error     // says why there is no room for changes; nil: there always is
+	LargestAnswer  int64            // that a key must always be able to get; 0: 8 MiB
+	Log            *slog.Logger     // nil: discarded
+	Now            func() time.Time // nil: time.Now
+}
+
+// Server serves routes. Make one with New, register all routes, then Finish.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	mux     *http.ServeMux
+	huma    huma.API
+	routes  []*route
+	auth    *authenticator
+	control *control
+	tenants *freshCache[string, hook.ID]
+	shelf   *shelf
+	cursors cursorKey
+	spec    []byte
+}
+
+// New checks cfg, fills in defaults, and starts nothing.
+func New(cfg Config) (*Server, error) {
+	if cfg.Keys == nil || cfg.FindTenant == nil || cfg.Vault == nil || cfg.IDs == nil {
+		return nil, errors.New("the fields Keys, FindTenant, Vault and IDs are required")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Server{
+		cfg:     cfg,
+		log:     cfg.Log,
+		mux:     http.NewServeMux(),
+		auth:    newAuthenticator(cfg.Keys),
+		control: newControl(&cfg),
+		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
+		shelf:   newShelf(maxLargeReads, max(maxLargeOfKey, cfg.LargestAnswer)),
+		cursors: newCursorKey(cfg.Vault),
+	}
+	s.huma = newHuma(s)
+	return s, nil
+}
+
+// Finish adds the routes of the server itself, health, metrics and the OpenAPI
+// document, and the answers to everything that no route takes. No route may be
+// added after it.
+func (s *Server) Finish(h Health, m MetricsAccess) error {
+	s.addHealthRoutes(h)
+	s.addMetricsRoute(m)
+	s.addSpecRoute()
+	s.addFallbacks()
+	s.openAnswers()
+	var err error
+	if s.spec, err = json.Marshal(s.huma.OpenAPI()); err != nil {
+		return fmt.Errorf("write OpenAPI document: %w", err)
+	}
+	return nil
+}
+
+// ServeHTTP serves all routes. It answers paths it does not know with a problem
+// document too.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }
+
+// Run records when keys were last used until ctx ends; it then writes what is
+// left. The server answers requests without it.
+func (s *Server) Run(ctx context.Context) error { return s.auth.run(ctx, s.log) }
+
+// Now returns the time to store: UTC, cut to what both stores keep.
+func (s *Server) Now() time.Time { return s.cfg.Now().UTC().Truncate(time.Microsecond) }
+
+// KeyMade tells that this process made a key.
+func (s *Server) KeyMade(hash [32]byte) { s.auth.index.add(hash) }
+
+// KeyRevoked makes this process forget one key at once.
+func (s *Server) KeyRevoked(id hook.ID) { s.auth.revoked(id) }

@@ -1,0 +1,89 @@
+package view
+
+import (
+	"encoding/json"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Endpoint is an endpoint as the API shows it: header values and secrets
+// are never in it.
+type Endpoint struct {
+	ID            string            `json:"id"`
+	UID           *string           `json:"uid"`
+	Tenant        string            `json:"tenant"`
+	URL           string            `json:"url"`
+	Description   string            `json:"description"`
+	Types         []string          `json:"types" nullable:"false"`
+	Status        string            `json:"status" enum:"active,paused,disabled"`
+	StatusReason  *string           `json:"status_reason" doc:"Why it is not active: manual, gone (it answered 410) or failing (nothing but failures for long)."`
+	Policy        json.RawMessage   `json:"policy" doc:"The endpoint's policy level."`
+	PolicyHash    string            `json:"policy_hash" doc:"Of the policy that all levels give together."`
+	Headers       map[string]string `json:"headers" doc:"Values are write-only and read as ***."`
+	Signatures    []Signature       `json:"signatures" nullable:"false"`
+	Body          string            `json:"body" enum:"payload,envelope"`
+	SecretLast4   string            `json:"secret_last4"`
+	SecretsActive int               `json:"secrets_active"`
+	Health        Health            `json:"health"`
+	Metadata      map[string]string `json:"metadata"`
+	CreatedAt     Stamp             `json:"created_at"`
+	UpdatedAt     Stamp             `json:"updated_at"`
+	Version       int64             `json:"version"`
+	Warnings      []string          `json:"warnings,omitempty" doc:"Soft findings about the policy, after a write."`
+}
+
+// Signature is one signature an endpoint gets.
+type Signature struct {
+	Scheme string `json:"scheme" enum:"standard,standard_ed25519,stripe"`
+	Header string `json:"header,omitempty" maxLength:"128" doc:"With scheme stripe."`
+}
+
+// Health is the short form of a lane.
+type Health struct {
+	State string `json:"state" enum:"closed,open"`
+}
+
+// Masked stands for a value that can be written but not read.
+const Masked = "***"
+
+// OfEndpoint shows an endpoint, but for what takes its secrets or its policy to
+// tell.
+func OfEndpoint(d store.Destination, headers map[string]string) Endpoint {
+	e := d.Endpoint
+	return Endpoint{
+		ID:           hook.EndpointPrefix.Format(e.ID),
+		UID:          Nullable(e.UID),
+		Tenant:       hook.TenantPrefix.Format(e.TenantID),
+		URL:          e.URL,
+		Description:  e.Description,
+		Types:        e.Types,
+		Status:       e.State.String(),
+		StatusReason: Nullable(e.StateReason),
+		Policy:       OrEmpty(e.Policy),
+		Headers:      maskHeaders(headers),
+		Signatures:   signaturesOf(e.Signatures),
+		Body:         e.Body.String(),
+		Health:       Health{State: LaneState(d)},
+		Metadata:     OrNoTexts(e.Metadata),
+		CreatedAt:    Stamp(e.CreatedAt),
+		UpdatedAt:    Stamp(e.UpdatedAt),
+		Version:      e.Rev,
+	}
+}
+
+func signaturesOf(list []hook.Signature) []Signature {
+	out := make([]Signature, len(list))
+	for i, s := range list {
+		out[i] = Signature{Scheme: s.Scheme.String(), Header: s.Header}
+	}
+	return out
+}
+
+func maskHeaders(headers map[string]string) map[string]string {
+	out := make(map[string]string, len(headers))
+	for name := range headers {
+		out[name] = Masked
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package quantity
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+)
+
+var (
+	errWhole  = errors.New("must be a whole number")
+	errNumber = errors.New("must be a number")
+)
+
+// ParseWhole reads a whole number; underscores may part its digits.
+func ParseWhole(s string) (int64, error) {
+	n, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
+	if err != nil {
+		return 0, errWhole
+	}
+	return n, nil
+}
+
+// ParseNumber reads a finite number.
+func ParseNumber(s string) (float64, error) {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		return 0, errNumber
+	}
+	return n, nil
+}
+
+// FormatNumber writes n without an exponent.
+func FormatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
