@@ -376,102 +376,6 @@ func TestCeilingThatDoesNotHelpIsForgotten(t *testing.T) {
 	}
 }
 
-// TestSingleThrottleOnAQuietLane: it changes the hold, and nothing else.
-func TestSingleThrottleOnAQuietLane(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		d := drive(t, wide())
-		after := time.Duration(rapid.IntRange(1, 60).Draw(rt, "retry after")) * time.Second
-		for range rapid.IntRange(1, 10).Draw(rt, "times") {
-			d.arrive(1)
-			before := d.l.Checkpoint()
-			d.l.Result(d.now, 0.5, d.send().Tag, lane.Outcome{Class: hook.Throttle, Hold: after, RetryAfter: after})
-			got := d.l.Checkpoint()
-			before.HoldUntil, before.BlockedAt, before.RetryAfter = got.HoldUntil, got.BlockedAt, got.RetryAfter
-			if got != before {
-				rt.Fatalf("one 429 on a quiet lane changed %+v to %+v", before, got)
-			}
-			d.now = d.now.Add(after + time.Duration(rapid.IntRange(1000, 100000).Draw(rt, "pause"))*time.Millisecond)
-			d.arrive(1)
-			d.result(d.send(), hook.Success)
-			d.now = d.now.Add(2 * time.Second)
-		}
-	})
-}
-
-// TestRefusalIsForgotten: a refused rate never falls by itself, and is gone after
-// finite time, whether the lane is used or not, and whoever owns it.
-func TestRefusalIsForgotten(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		c := lane.Checkpoint{
-			Pace: rapid.Float64Range(0.2, 1000).Draw(rt, "pace"), ThrottledAt: start,
-			RetryAfter:    time.Duration(rapid.IntRange(1, 60).Draw(rt, "retry after")) * time.Second,
-			PaceSlowStart: rapid.Bool().Draw(rt, "slow start"),
-		}
-		last := 0.0
-		for h := range 100 {
-			now := start.Add(time.Duration(h) * 10 * time.Minute)
-			if h > 0 && rapid.IntRange(0, 9).Draw(rt, "new owner") == 0 {
-				c = lane.Restore(wide(), c, now, 0.5, true).Checkpoint()
-			}
-			rate := c.ThrottleRate(now)
-			if rate == 0 {
-				return
-			}
-			if rate < last {
-				rt.Fatalf("the rate fell from %v to %v by itself", last, rate)
-			}
-			last = rate
-		}
-		rt.Fatalf("%v per second is refused for ever: still %v after 16 hours", c.Pace, last)
-	})
-}
-
-// TestWishOfADayIsNoPaceOfADay: a long Retry-After holds the lane for as long as it
-// says, but what was refused is forgotten as after a minute's.
-func TestWishOfADayIsNoPaceOfADay(t *testing.T) {
-	t.Parallel()
-	r := newRoad(drive(t, wide()), 30, func(load int) lane.Outcome {
-		if load > 20 {
-			return lane.Outcome{Class: hook.Throttle, RetryAfter: 24 * time.Hour, Hold: time.Second}
-		}
-		return ok(load)
-	})
-	r.run(time.Minute, nil)
-	c := r.l.Checkpoint()
-	if c.Pace == 0 {
-		t.Fatal("nothing was learnt")
-	}
-	if rate := c.ThrottleRate(c.ThrottledAt.Add(16 * time.Hour)); rate != 0 {
-		t.Errorf("%.1f per second is still refused after 16 hours", rate)
-	}
-}
-
-// TestLongWishesAreBelievedSooner: an endpoint that asks for ten seconds each time is
-// paced after a few refusals, for each of them costs ten seconds.
-func TestLongWishesAreBelievedSooner(t *testing.T) {
-	t.Parallel()
-	cfg := wide()
-	cfg.Limit = 1 // so that each hold has one refusal
-	r := newRoad(drive(t, cfg), 10, nil)
-	holds := 0
-	r.answer = func(load int) lane.Outcome {
-		if load > 20 {
-			holds++
-			return lane.Outcome{Class: hook.Throttle, RetryAfter: 10 * time.Second, Hold: 10 * time.Second}
-		}
-		return ok(load)
-	}
-	r.latency = 30 * time.Millisecond
-	r.run(time.Minute, nil)
-	r.arrive(2000)
-	r.run(2*time.Minute, nil)
-	if c := r.l.Checkpoint(); c.Pace == 0 || holds > 5 {
-		t.Errorf("%d refusals, pace %.1f; want a pace after five at most", holds, c.Pace)
-	}
-}
-
 // TestPeopleForget: reset and resume forget everything that was learnt of rates,
 // and a new owner nothing.
 func TestPeopleForget(t *testing.T) {
@@ -527,27 +431,6 @@ func TestCeilingIsTested(t *testing.T) {
 				r.live = 0
 			}
 		}
-	}
-}
-
-// TestStray429s: refusals by chance leave the rate alone, however long.
-func TestStray429s(t *testing.T) {
-	t.Parallel()
-	r := newRoad(drive(t, wide()), 20, nil)
-	n := 0
-	r.answer = func(int) lane.Outcome {
-		if n = (n*1103515245 + 12345) & 0x7fffffff; n%100 == 7 {
-			return lane.Outcome{Class: hook.Throttle, Hold: time.Second, RetryAfter: time.Second}
-		}
-		return lane.Outcome{Class: hook.Success}
-	}
-	most := 0
-	for range 1800 {
-		r.run(time.Second, nil)
-		most = max(most, r.l.Queued())
-	}
-	if most > 150 {
-		t.Errorf("%d were waiting, want a few seconds' worth", most)
 	}
 }
 
