@@ -8,8 +8,9 @@
 // decision, so every wait is a function of (policy, ceiling, u) and can be
 // tested, simulated and explained later from the attempt log.
 //
-// It does not know lanes: when a request may start, and what an outcome
-// teaches about the destination, is decided in package lane.
+// It runs no lane: when a request may start, and what an outcome teaches about
+// the destination, is decided in package lane. Policy only gives a lane its
+// parameters (Policy.Lane).
 package policy
 
 import (
