@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/breakwaterhq/breakwater/internal/store/pgtest"
+	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
 )
 
 // staleTrigger records every attempt that is stored by a node that does not
