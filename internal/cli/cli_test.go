@@ -178,7 +178,6 @@ func TestUsageErrors(t *testing.T) {
 		"expires":          {nil, []string{"keys", "create", "--expires=soon"}, `--expires: "soon" must be a time`},
 		"limit":            {nil, []string{"tenants", "list", "--limit=0"}, "--limit: must be at least 1"},
 		"sink rate":        {nil, []string{"sink", "--throttle-over=fast"}, `"--throttle-over" flag: must be requests per second between 0.01 and 1000000, such as 20/s`},
-		"sink older name":  {nil, []string{"sink", "--rate-limit=fast"}, `"--throttle-over" flag: must be requests per second`},
 		"sink cliff":       {nil, []string{"sink", "--crash-over=0.5"}, `"--crash-over" flag: must be requests per second between 1 and 1000000`},
 		"sink crash":       {nil, []string{"sink", "--crash-for=25h"}, `"--crash-for" flag: must be a duration between 0s and 1d`},
 		"sink refusals":    {nil, []string{"sink", "--refuse-over=-1"}, `"--refuse-over" flag: must be requests per second between 1 and 1000000`},
