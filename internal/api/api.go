@@ -29,7 +29,9 @@ import (
 type Bell interface {
 	EndpointChanged(tenant, endpoint hook.ID)
 	TenantChanged(tenant hook.ID)
-	DeliveryDue(tenant, endpoint hook.ID)
+	// DeliveryChanged tells that a delivery of the endpoint was cancelled or asked
+	// for by hand.
+	DeliveryChanged(tenant, endpoint hook.ID)
 }
 
 // URLChecker returns the URL in its normal form, or an error whose text names

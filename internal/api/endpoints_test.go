@@ -265,11 +265,14 @@ func TestDeliveryActions(t *testing.T) {
 	if r := w.must(202, http.MethodPost, path(0)+"/retry", w.a.write, `{"note":"n"}`); r.text(t, "status") != "pending" {
 		t.Errorf("retry = %s", r.body)
 	}
-	if !w.bell.heard("due " + ep) {
+	if !w.bell.heard("delivery of " + ep) {
 		t.Error("the bell did not ring")
 	}
 	if r := w.must(200, http.MethodPost, path(1)+"/cancel", w.a.write, nil); r.text(t, "status") != "cancelled" || r.text(t, "reason") != "user" {
 		t.Errorf("cancel = %s", r.body)
+	}
+	if n := w.bell.times("delivery of " + ep); n != 2 {
+		t.Errorf("the bell rang %d times for a retry and a cancel, want 2", n)
 	}
 	if r := w.do(http.MethodPost, path(1)+"/cancel", w.a.write, nil); r.status != 409 || r.problem(t).Current != "cancelled" {
 		t.Errorf("cancel again = %d %s", r.status, r.body)

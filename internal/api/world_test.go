@@ -515,12 +515,25 @@ func (b *fakeBell) ring(s string) {
 
 func (b *fakeBell) EndpointChanged(_, e hook.ID) { b.ring("endpoint " + hook.EndpointPrefix.Format(e)) }
 func (b *fakeBell) TenantChanged(t hook.ID)      { b.ring("tenant " + hook.TenantPrefix.Format(t)) }
-func (b *fakeBell) DeliveryDue(_, e hook.ID)     { b.ring("due " + hook.EndpointPrefix.Format(e)) }
+func (b *fakeBell) DeliveryChanged(_, e hook.ID) {
+	b.ring("delivery of " + hook.EndpointPrefix.Format(e))
+}
 
 func (b *fakeBell) heard(s string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Contains(b.rings, s)
+}
+
+func (b *fakeBell) times(s string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.rings {
+		if r == s {
+			n++
+		}
+	}
+	return n
 }
 
 type fakeURLs struct{}

@@ -406,7 +406,7 @@ func (b bell) TenantChanged(tenant hook.ID) {
 	b.a.dispatcher.TenantChanged(tenant)
 }
 
-func (b bell) DeliveryDue(_, endpoint hook.ID) { b.a.dispatcher.EndpointChanged(endpoint) }
+func (b bell) DeliveryChanged(_, endpoint hook.ID) { b.a.dispatcher.DeliveryChanged(endpoint) }
 
 func (b bell) Due(_, endpoint hook.ID) { b.a.dispatcher.DeliveryDue(endpoint) }
 

@@ -146,7 +146,7 @@ func (c *chaos) touch(wish func(hook.ID) (store.DeliveryRow, error)) {
 	}
 	row, err := wish(c.ids[c.roll(len(c.ids))])
 	if err == nil {
-		c.d.EndpointChanged(row.EndpointID)
+		c.d.DeliveryChanged(row.EndpointID)
 	} else if !errors.Is(err, hook.ErrStateConflict) {
 		c.t.Fatal(err)
 	}

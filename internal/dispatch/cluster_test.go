@@ -222,7 +222,9 @@ func (r *rig) join(b *book, name string, tune ...func(*peer)) *peer {
 	if os.Getenv("BREAKWATER_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", name)
 	}
-	p.writer, err = store.NewWriter(store.WriterConfig{DB: p.db, Node: p.node.ID, Log: log, Committed: func(batch *store.Batch) { p.d.Committed(batch) }})
+	p.writer, err = store.NewWriter(store.WriterConfig{
+		DB: p.db, Node: p.node.ID, Log: log, Patience: noHurry, Committed: func(batch *store.Batch) { p.d.Committed(batch) },
+	})
 	r.must(err)
 	cfg := dispatch.Config{
 		Store: p.db, Settler: p.writer, Sender: &p.sends, Vault: r.vault, IDs: ids, Node: p.node, Log: log, Loops: 2, Seed: 7,

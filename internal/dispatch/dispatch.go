@@ -218,9 +218,9 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 	}
 }
 
-// EndpointChanged makes the owner of the endpoint's lane read it again: its
-// settings, state, a wish for a probe or reset have changed, or one of its
-// deliveries was cancelled or asked for by hand.
+// EndpointChanged makes the owner of the endpoint's lane read it again before it
+// sends anything more: its settings or its state have changed, a probe or a reset
+// was asked for, or it was deleted.
 func (d *Dispatcher) EndpointChanged(endpoint hook.ID) {
 	d.endpointChanged(endpoint)
 	d.hinter.tell(store.HintEndpoint, endpoint)
@@ -229,6 +229,18 @@ func (d *Dispatcher) EndpointChanged(endpoint hook.ID) {
 func (d *Dispatcher) endpointChanged(endpoint hook.ID) {
 	l := d.loopOf(endpoint)
 	l.post(func() { l.reload(endpoint) })
+}
+
+// DeliveryChanged makes the owner of the endpoint's lane read its deliveries again:
+// one was cancelled or asked for by hand.
+func (d *Dispatcher) DeliveryChanged(endpoint hook.ID) {
+	d.deliveryChanged(endpoint)
+	d.hinter.tell(store.HintDelivery, endpoint)
+}
+
+func (d *Dispatcher) deliveryChanged(endpoint hook.ID) {
+	l := d.loopOf(endpoint)
+	l.post(func() { l.rowsChanged(endpoint) })
 }
 
 // TenantChanged makes the owners of the tenant's lanes read their endpoints
@@ -299,6 +311,10 @@ func (d *Dispatcher) listen(ctx context.Context) {
 		case store.HintEndpoint:
 			for _, id := range h.IDs {
 				d.endpointChanged(id)
+			}
+		case store.HintDelivery:
+			for _, id := range h.IDs {
+				d.deliveryChanged(id)
 			}
 		case store.HintTenant:
 			for _, id := range h.IDs {

@@ -349,7 +349,7 @@ func (r *rig) retry(id hook.ID) {
 	r.t.Helper()
 	row, err := r.db.RetryDelivery(r.ctx(), 0, id, r.now(), r.audit())
 	r.must(err)
-	r.d.EndpointChanged(row.EndpointID)
+	r.d.DeliveryChanged(row.EndpointID)
 }
 
 func TestCancelledIsNotSent(t *testing.T) {
@@ -367,7 +367,7 @@ func TestCancelledIsNotSent(t *testing.T) {
 			_, err := r.db.CancelDelivery(r.ctx(), 0, id, r.now(), r.audit())
 			r.must(err)
 		}
-		r.d.EndpointChanged(e.ID)
+		r.d.DeliveryChanged(e.ID)
 		time.Sleep(time.Minute)
 		if n := len(r.sink.seen()); n != 5 {
 			t.Errorf("%d requests, want the 5 that were not cancelled", n)

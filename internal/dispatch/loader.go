@@ -144,6 +144,8 @@ func (l *loop) loadEnded(batch []*runner, found map[hook.ID]loaded, err error) {
 		if r.again {
 			r.again = false
 			l.load(r)
+		} else {
+			r.outdated = false
 		}
 		got, ok := found[r.endpoint]
 		if !ok {
@@ -165,15 +167,18 @@ func (l *loop) loadAgain(batch []*runner) {
 }
 
 // install gives a lane its endpoint: the first time with the checkpoint of its
-// last owner, later only with what has changed.
+// last owner, later only with what has changed. What does not concern the lane,
+// a description for one, changes nothing.
 func (l *loop) install(now time.Time, r *runner, got loaded) {
 	old := r.dest
 	r.dest, r.tenant = got.dest, got.dest.tenant
-	r.expireAt = time.Time{} // the policy may allow another time now
 	l.takeSeat(now, r)
 	if old == nil {
 		l.firstInstall(now, r, got)
 		return
+	}
+	if got.dest.policy.Breaker.MaxHold != old.policy.Breaker.MaxHold {
+		r.expireAt = time.Time{}
 	}
 	r.lane.Configure(now, got.dest.policy.Lane())
 	before := r.lane.Checkpoint()
@@ -253,18 +258,26 @@ func (l *loop) applyRequests(now time.Time, r *runner, got loaded) {
 	}
 }
 
-// reload reads the endpoint of a lane again, and its window too: deliveries may
-// have been cancelled or asked for by hand.
+// reload reads the endpoint of a lane again. Until that has ended the lane starts
+// nothing: it would do so with settings that are known to be outdated. Its window
+// stays as it is, because settings are no reason to read deliveries again.
 func (l *loop) reload(endpoint hook.ID) {
+	r, had := l.runners[endpoint]
+	if !had {
+		l.rowsChanged(endpoint)
+		return
+	}
+	r.outdated = true
+	l.load(r)
+}
+
+// rowsChanged reads the deliveries of a lane again: some may have been cancelled or
+// asked for by hand.
+func (l *loop) rowsChanged(endpoint hook.ID) {
 	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
 		return
 	}
-	r, had := l.runners[endpoint]
-	if !had {
-		r = l.runner(endpoint, 0)
-	} else {
-		l.load(r)
-	}
+	r := l.runner(endpoint, 0)
 	for _, ref := range r.lane.Drop() {
 		l.dropPayload(r.win.Evict(ref.ID))
 	}

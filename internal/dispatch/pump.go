@@ -18,7 +18,7 @@ const readAgain = time.Second
 // pump lets the lane send what it may, reads ahead when its window runs low,
 // ends what was held too long, and sets its next wake-up.
 func (l *loop) pump(now time.Time, r *runner) {
-	if r.dest == nil || l.draining || l.leaving[r.shard] != nil || !l.d.owner.MayStart(r.shard, r.epoch) {
+	if r.dest == nil || r.outdated || l.draining || l.leaving[r.shard] != nil || !l.d.owner.MayStart(r.shard, r.epoch) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)

@@ -170,8 +170,8 @@ func TestSlowSettleIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestReloadKeepsUnsettledResults: an endpoint changes while a failed probe is
-// on its way to the store. The row that can be read then is older than what is
+// TestReloadKeepsUnsettledResults: an endpoint and its deliveries change while a
+// failed probe is on its way to the store. The row that can be read then is older than what is
 // known.
 func TestReloadKeepsUnsettledResults(t *testing.T) {
 	t.Parallel()
@@ -187,6 +187,7 @@ func TestReloadKeepsUnsettledResults(t *testing.T) {
 		r.arrived(id, 3)
 		dest.up.Store(true)
 		r.wish(e, func(e *hook.Endpoint) { e.ResetWantedAt = r.now() })
+		r.d.DeliveryChanged(e.ID)
 		time.Sleep(time.Minute)
 		good := 0
 		for _, a := range r.sink.of(id)[3:] {
@@ -219,7 +220,7 @@ func TestCancelledProbeIsNotRepeated(t *testing.T) {
 		r.arrived(id, 3)
 		_, err := r.db.CancelDelivery(r.ctx(), 0, id, r.now(), r.audit())
 		r.must(err)
-		r.d.EndpointChanged(e.ID)
+		r.d.DeliveryChanged(e.ID)
 		time.Sleep(time.Hour)
 		if n := len(r.sink.of(id)); n != 3 {
 			t.Errorf("%d requests, want none after the cancel", n-3)

@@ -95,6 +95,11 @@ func (r *rig) open() {
 	r.must(err)
 }
 
+// noHurry is how long a publisher waits for an answer in these tests. The writer
+// looks twenty times in that time whether one has waited long enough, also in
+// the days of virtual time in which nothing happens.
+const noHurry = 20 * time.Hour
+
 // start runs a dispatcher and a writer on the store.
 func (r *rig) start() {
 	r.t.Helper()
@@ -108,7 +113,7 @@ func (r *rig) start() {
 	}
 	var err error
 	r.writer, err = store.NewWriter(store.WriterConfig{
-		DB: db, Node: r.node.ID, Log: log, Committed: func(b *store.Batch) { r.d.Committed(b) },
+		DB: db, Node: r.node.ID, Log: log, Patience: noHurry, Committed: func(b *store.Batch) { r.d.Committed(b) },
 	})
 	r.must(err)
 	cfg := dispatch.Config{

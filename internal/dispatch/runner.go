@@ -26,6 +26,9 @@ type runner struct {
 	// loading is set while the endpoint is being read; again asks for one more
 	// read when that has ended.
 	loading, again bool
+	// outdated is set when the endpoint is known to have changed since it was
+	// read, until it was read again.
+	outdated bool
 
 	// heard are deliveries for the next read that may have no row yet.
 	heard []store.New

@@ -36,7 +36,7 @@ func TestWishDuringARequest(t *testing.T) {
 					time.Sleep(time.Second)
 					_, err := r.db.RetryDelivery(r.ctx(), e.TenantID, id, r.now(), r.audit())
 					r.must(err)
-					r.d.EndpointChanged(e.ID)
+					r.d.DeliveryChanged(e.ID)
 				}
 				ask()
 				if tc.restart {

@@ -36,9 +36,11 @@ const (
 	// piece is what must be taken within the patience: a client that reads has
 	// all the time it needs, one that pretends to does not.
 	piece = 256 << 10
-	// maxLeaving bounds those that are told why they have to leave.
-	maxLeaving = 32
-	leaveTime  = 500 * time.Millisecond
+	// maxLeaving and leavingPart bound those that are told why they have to leave:
+	// they are more than may be inside.
+	maxLeaving  = 32
+	leavingPart = 8
+	leaveTime   = 500 * time.Millisecond
 )
 
 // Door is a listener whose connections are bounded. Make one with New and have
@@ -222,7 +224,7 @@ var tooMany = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type
 // at a time.
 func (d *Door) turnAway(raw net.Conn) {
 	d.mu.Lock()
-	tell := !d.cfg.Silent && len(d.leaving) < min(maxLeaving, d.cfg.Max)
+	tell := !d.cfg.Silent && len(d.leaving) < max(1, min(maxLeaving, d.cfg.Max/leavingPart))
 	if tell {
 		d.leaving[raw] = struct{}{}
 	}

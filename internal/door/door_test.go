@@ -210,6 +210,41 @@ func TestProgressExtendsTheDeadline(t *testing.T) {
 	})
 }
 
+// TestFewAreToldWhy: those who are turned away hold a connection until they have
+// heard why, so there are few of them at a time. The others are closed at once.
+func TestFewAreToldWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most, crowd = 16, 40
+		hold := make(chan struct{})
+		s, d := house(t, door.Config{Max: most, PerAddress: most}, func(http.ResponseWriter, *http.Request) { <-hold })
+		busy := make(chan int, most)
+		for range most {
+			go func() { busy <- ask(s.dial("192.0.2.1:1")) }()
+			synctest.Wait()
+		}
+		var clients []net.Conn
+		for range crowd {
+			clients = append(clients, s.dial("192.0.2.2:1"))
+		}
+		synctest.Wait()
+		told := 0
+		for _, c := range clients {
+			if n, _ := c.Read(make([]byte, 8)); n > 0 {
+				told++
+			}
+			_ = c.Close()
+		}
+		if told != most/8 || d.Turned() != crowd {
+			t.Errorf("%d of %d were told why, want %d; %d were turned away", told, crowd, most/8, d.Turned())
+		}
+		close(hold)
+		for range most {
+			<-busy
+		}
+	})
+}
+
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	for descriptors, want := range map[uint64]int{0: 8, 16: 8, 60: 22, 256: 96, 1024: 480, 20_000: 9968, 1 << 20: 16_384, 1 << 63: 16_384} {

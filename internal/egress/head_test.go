@@ -24,6 +24,7 @@ var oddAnswers = map[string]string{
 	"version 1.0":              "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
 	"version 1.0, keeps":       "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nok",
 	"version 1.0, chunked":     "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+	"version 0.9":              "HTTP/0.9 200 OK\r\nContent-Length: 2\r\n\r\nok",
 	"version 2.0":              "HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
 	"version 1.10":             "HTTP/1.10 200 OK\r\n\r\n",
 	"no version":               "HTTP 200 OK\r\n\r\n",
@@ -31,6 +32,7 @@ var oddAnswers = map[string]string{
 	"chunked":                  "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
 	"chunked with extension":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\n\r\n",
 	"chunked with trailer":     "HTTP/1.1 200 OK\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n",
+	"bad trailer":              "HTTP/1.1 200 OK\r\nTrailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	"chunk with bare feed":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nok\n0\n\n",
 	"chunked and a length":     "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
 	"chunked and a bad length": "HTTP/1.1 200 OK\r\nContent-Length: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -92,12 +94,18 @@ func FuzzAnswer(f *testing.F) {
 //     has to end;
 //   - an answer with both a length and chunks ends the connection.
 func compareReaders(t *testing.T, data []byte) {
-	if len(data) > 32<<10 || bytes.HasPrefix(data, []byte("HTTP/0")) {
-		t.Skip()
+	if len(data) > 32<<10 {
+		return // longer than any head may be: another test's matter
+	}
+	if bytes.HasPrefix(data, []byte("HTTP/0")) {
+		if _, err := egress.ReadAnswer(bytes.NewReader(data)); err == nil {
+			t.Error("a version below 1.0 was read")
+		}
+		return
 	}
 	want, wantErr := http.ReadResponse(bufio.NewReader(bytes.NewReader(data)), &http.Request{Method: http.MethodPost})
 	if wantErr != nil && strings.Contains(wantErr.Error(), "bad trailer key") {
-		t.Skip()
+		return
 	}
 	got, gotErr := egress.ReadAnswer(bytes.NewReader(data))
 	if (gotErr == nil) != (wantErr == nil) {

@@ -109,11 +109,27 @@ func TestIndexAgreesWithPatterns(t *testing.T) {
 }
 
 // TestMatchingManyPatterns: a batch against 150,000 patterns costs what it
-// finds, not what it could have found. The bound is ten times what a busy machine
-// needs; testing every pattern takes far longer.
+// finds, not what it could have found: about as much as one against 1,500, which
+// is measured beside it. Testing every pattern would cost a hundred times as much.
 func TestMatchingManyPatterns(t *testing.T) {
 	t.Parallel()
-	endpoints := make([]hook.Endpoint, 1500)
+	few, many := newShops(t, 15), newShops(t, 1500)
+	least := [2]time.Duration{time.Hour, time.Hour}
+	for range 10 { // the quickest is the least disturbed
+		for i, publish := range []func() time.Duration{few, many} {
+			least[i] = min(least[i], publish())
+		}
+	}
+	if least[1] > 20*least[0] {
+		t.Errorf("a batch took %v against 150,000 patterns, %v against 1,500", least[1], least[0])
+	}
+}
+
+// newShops makes a tenant whose endpoints have a hundred patterns each. What it
+// returns publishes a batch, each event for one endpoint, and says how long it took.
+func newShops(t *testing.T, shops int) (publish func() time.Duration) {
+	t.Helper()
+	endpoints := make([]hook.Endpoint, shops)
 	for i := range endpoints {
 		endpoints[i].ID = hook.ID(100 + i)
 		for n := range 100 {
@@ -121,23 +137,21 @@ func TestMatchingManyPatterns(t *testing.T) {
 		}
 	}
 	in, _ := newMatcher(t, endpoints)
-	batch := func(n int) []hook.Submission {
-		subs := make([]hook.Submission, n)
-		for i := range subs {
-			subs[i] = hook.Submission{Type: fmt.Sprintf("orders.of.region-%d.shop-%d.paid", i%100, i), Payload: []byte("{}")}
+	subs := make([]hook.Submission, 100)
+	for i := range subs {
+		subs[i] = hook.Submission{Type: fmt.Sprintf("orders.of.region-%d.shop-%d.paid", i%100, i%shops), Payload: []byte("{}")}
+	}
+	publish = func() time.Duration {
+		began := time.Now()
+		for i, res := range in.AcceptBatch(t.Context(), 7, subs) {
+			if res.Err != nil || res.Receipt.Deliveries != 1 {
+				t.Fatalf("event %d: %+v", i, res)
+			}
 		}
-		return subs
+		return time.Since(began)
 	}
-	in.AcceptBatch(t.Context(), 7, batch(1)) // reads the tenant
-	began := time.Now()
-	for i, res := range in.AcceptBatch(t.Context(), 7, batch(1000)) {
-		if res.Err != nil || res.Receipt.Deliveries != 1 {
-			t.Fatalf("event %d: %+v", i, res)
-		}
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("1,000 events against 150,000 patterns took %v", took)
-	}
+	publish() // reads the tenant
+	return publish
 }
 
 // slowCounted counts how many reads of endpoints there are, and how many at the same time.

@@ -9,6 +9,17 @@ import (
 
 // View is what the laws are about and only their tests look at.
 type View struct {
+	Control
+	Live, Back []hook.ID
+}
+
+// Same reports whether two lanes look alike.
+func (v View) Same(w View) bool {
+	return v.Control == w.Control && slices.Equal(v.Live, w.Live) && slices.Equal(v.Back, w.Back)
+}
+
+// Control is a View without what waits.
+type Control struct {
 	State    State
 	Gen      uint64
 	InFlight int
@@ -28,21 +39,19 @@ type View struct {
 
 	Pace, Tokens, RateTokens float64
 	Hold, ProbeAt, OpenedAt  time.Time
-	Live, Back               []hook.ID
 }
 
 // View looks inside a lane.
 func (l *Lane) View() View {
 	r := &l.ramp
-	return View{
+	return View{Live: ids(&l.live), Back: ids(&l.back), Control: Control{
 		State: l.state, Gen: l.gen, InFlight: l.inFlight,
 		Limit: r.limit, Base: r.base, BaseWeight: r.baseWeight, SRTT: r.srtt, HealthyPeak: r.healthyPeak,
 		SlowStart: r.slowStart, Doubted: r.doubted, AtFloor: r.atFloor, ProbeUntil: r.probeUntil, ProbeSaved: r.probeSaved,
 		Round: r.round.number, From: r.round.from, Target: r.round.target, Full: r.round.full, Answers: len(r.round.rtts),
 		Pace: l.flow.refused.learnt, Tokens: l.flow.tokens.n, RateTokens: l.rate.n,
 		Hold: l.hold, ProbeAt: l.probeAt, OpenedAt: l.openedAt,
-		Live: ids(&l.live), Back: ids(&l.back),
-	}
+	}}
 }
 
 func ids(q *queue) []hook.ID {

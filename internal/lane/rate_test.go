@@ -2,6 +2,7 @@ package lane_test
 
 import (
 	"math"
+	"sort"
 	"testing"
 	"time"
 
@@ -106,13 +107,10 @@ func (r *road) load(at time.Time) int {
 	for len(r.starts) > 0 && r.starts[0].Before(at.Add(-time.Second)) {
 		r.starts = r.starts[1:]
 	}
-	n := 0
-	for _, s := range r.starts {
-		if !s.After(at) && s.After(at.Add(-time.Second)) {
-			n++
-		}
+	upTo := func(t time.Time) int {
+		return sort.Search(len(r.starts), func(i int) bool { return r.starts[i].After(t) })
 	}
-	return n
+	return upTo(at) - upTo(at.Add(-time.Second))
 }
 
 // outage takes the endpoint down for so long.

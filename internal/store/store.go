@@ -337,10 +337,11 @@ type HintKind uint8
 // The kinds of hints.
 const (
 	HintDue      HintKind = 1 + iota // endpoints with new work
-	HintEndpoint                     // endpoints that were changed or commanded
+	HintEndpoint                     // endpoints that were changed, commanded or deleted
 	HintTenant                       // tenants whose policy or endpoints changed
 	HintShards                       // shards were released, or members changed
 	HintNew                          // deliveries that were just accepted
+	HintDelivery                     // endpoints of which a delivery was cancelled or asked for by hand
 )
 
 // Hint is one message to the other nodes.

@@ -11,10 +11,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// Most deliveries succeed at once. A store may wait for that and write their
-// row with its result, instead of writing it twice: until then the row of the
-// event, which names them, is what keeps them, and Unwritten is what the store
-// knows of them. Whoever wants to see the rows has them written first.
+// Most deliveries succeed at once. The store on Postgres waits for that and
+// writes their row with its result, instead of writing it twice: until then the
+// row of the event, which names them, is what keeps them, and Unwritten is what
+// the store knows of them. Whoever wants to see the rows has them written first.
 const (
 	// unwrittenFor is how long a row may be missing while the store has other
 	// things to write anyway.
@@ -279,18 +279,6 @@ func (u *Unwritten) Unknown(endpoints, known []hook.ID) (out []Target) {
 		}
 	}
 	return out
-}
-
-// OfEvent returns how many deliveries of an event have no row.
-func (u *Unwritten) OfEvent(event hook.ID) (n int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, t := range u.targets {
-		if t.Event == event {
-			n++
-		}
-	}
-	return n
 }
 
 // Oldest returns the least event with a delivery that has no row, or the given

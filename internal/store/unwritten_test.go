@@ -120,15 +120,12 @@ func TestUnwrittenLeaveWhenWritten(t *testing.T) {
 			t.Errorf("%+v: %s", c.scope, diff)
 		}
 	}
-	if n := u.OfEvent(10); n != 2 {
-		t.Errorf("event 10 has %d, want 2", n)
-	}
 	u.Committed(nil, []hook.ID{11, 12, 99})
 	if got := ids(u.Matching(store.Scope{})); !cmp.Equal(got, []hook.ID{21}) {
 		t.Errorf("left: %v, want 21", got)
 	}
-	if _, ok := u.Get(11); ok || u.OfEvent(10) != 0 || u.Oldest(30) != 20 || u.Oldest(15) != 15 {
-		t.Errorf("11 known: %v, %d of event 10, oldest %d", ok, u.OfEvent(10), u.Oldest(30))
+	if _, ok := u.Get(11); ok || u.Oldest(30) != 20 || u.Oldest(15) != 15 {
+		t.Errorf("11 known: %v, oldest %d", ok, u.Oldest(30))
 	}
 }
 

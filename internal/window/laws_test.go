@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -15,10 +16,9 @@ import (
 // way to the store is not admitted again.
 func TestNoDeliveryIsQueuedTwice(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		m := newWorld(t)
-		m.twice = (*rapid.T).Fatalf
-		m.run(t)
+	inManyWorlds(t, func(m *world) {
+		m.twice = m.t.Fatalf
+		m.run()
 	})
 }
 
@@ -26,10 +26,9 @@ func TestNoDeliveryIsQueuedTwice(t *testing.T) {
 // was before.
 func TestSettledDuringAReadIsNotAdmittedFromIt(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		m := newWorld(t)
-		m.outdated = (*rapid.T).Fatalf
-		m.run(t)
+	inManyWorlds(t, func(m *world) {
+		m.outdated = m.t.Fatalf
+		m.run()
 	})
 }
 
@@ -37,24 +36,34 @@ func TestSettledDuringAReadIsNotAdmittedFromIt(t *testing.T) {
 // memory is covered by DiskDue, and in the end everything is sent.
 func TestDueOnDiskIsNeverForgotten(t *testing.T) {
 	t.Parallel()
+	inManyWorlds(t, func(m *world) {
+		m.forgotten = m.t.Fatalf
+		m.run()
+		m.drain()
+	})
+}
+
+// inManyWorlds runs a law in worlds that differ in what is common and what is rare.
+func inManyWorlds(t *testing.T, law func(*world)) {
+	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
-		m := newWorld(t)
-		m.forgotten = (*rapid.T).Fatalf
-		m.run(t)
-		m.drain(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		for range 20 {
+			law(newWorld(t, rng))
+		}
 	})
 }
 
 // check holds after every action.
-func (m *world) check(t *rapid.T) {
+func (m *world) check() {
 	if got := m.w.Waiting(); got != len(m.queue) {
-		t.Fatalf("%d wait, the queue has %d", got, len(m.queue))
+		m.t.Fatalf("%d wait, the queue has %d", got, len(m.queue))
 	}
 	if room := m.size - m.w.RoomForNew(); room < 0 || room > len(m.queue) {
-		t.Fatalf("%d of %d that wait are new", room, len(m.queue))
+		m.t.Fatalf("%d of %d that wait are new", room, len(m.queue))
 	}
 	if m.w.Idle() && (m.w.Len() > 0 || m.read != nil || m.expiry != nil) {
-		t.Fatalf("idle with %d in memory", m.w.Len())
+		m.t.Fatalf("idle with %d in memory", m.w.Len())
 	}
 	if m.read != nil {
 		return // what it will bring is not known
@@ -69,7 +78,7 @@ func (m *world) check(t *rapid.T) {
 		}
 		by := latest(d.DueAt, m.now, m.retryAt)
 		if at := m.w.DiskDue(); at.IsZero() || at.After(by) {
-			m.forgotten(t, "delivery %d falls due at %v; the window looks at %v", id, d.DueAt, at)
+			m.forgotten("delivery %d falls due at %v; the window looks at %v", id, d.DueAt, at)
 		}
 	}
 }
@@ -78,66 +87,57 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 
 // drain lets everything that is under way end, opens the gate, and follows the
 // window until nothing is pending.
-func (m *world) drain(t *rapid.T) {
+func (m *world) drain() {
 	m.gate = window.Gate{}
 	for range 1000 {
-		m.settle(t)
-		if !m.pending() {
+		m.settle()
+		if len(m.pending()) == 0 {
 			return
 		}
 		switch g := m.gate; {
 		case m.w.Reading(): // asked for, and not begun
-			m.begin(t)
+			m.begin()
 		case m.w.HasDue(m.now) && m.w.LooksNewest():
-			m.beginSearch(t)
+			m.beginSearch()
 		case m.w.HasDue(m.now) && m.w.WantsRows(m.now, g) && m.w.RunsLow(m.now):
-			m.begin(t)
+			m.begin()
 		case m.w.HasDue(m.now):
-			t.Fatalf("rows are due and nobody wants them: %d in memory", m.w.Len())
+			m.t.Fatalf("rows are due and nobody wants them: %d in memory", m.w.Len())
 		default:
 			next := m.w.NextLook(m.now, time.Time{}, g)
 			if next.IsZero() {
-				m.forgotten(t, "rows are pending and the window looks no more")
+				m.forgotten("rows are pending and the window looks no more")
 			}
 			m.now = next
 		}
 	}
-	m.forgotten(t, "rows are still pending")
+	m.forgotten("rows are still pending")
 }
 
 // settle runs until nothing is under way.
-func (m *world) settle(t *rapid.T) {
+func (m *world) settle() {
 	for m.read != nil || m.expiry != nil || len(m.queue)+len(m.flights)+len(m.results)+len(m.mail)+len(m.refused) > 0 {
 		if m.read != nil {
-			m.endRead(t)
+			m.endRead()
 		}
 		if m.expiry != nil {
-			m.endExpiry(t)
+			m.endExpiry()
 		}
 		for len(m.queue) > 0 {
 			m.flights = append(m.flights, flight{m.w.Item(m.queue[0]), m.w.Taken(m.queue[0]).Delivery})
 			m.queue = m.queue[1:]
 		}
 		for len(m.flights) > 0 {
-			m.land(t, 0, "delivered")
+			m.land(0, "delivered")
 		}
 		for len(m.results) > 0 {
-			m.commit(t)
+			m.commit()
 		}
 		for len(m.mail) > 0 {
-			m.deliver(t)
+			m.deliver()
 		}
 		for len(m.refused) > 0 {
-			m.reread(t)
+			m.reread()
 		}
 	}
-}
-
-func (m *world) pending() bool {
-	for _, d := range m.disk {
-		if d.State == hook.Pending {
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,7 @@ package window_test
 import (
 	"cmp"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -21,6 +22,9 @@ const again = time.Second
 // beside all of that and see the rows as they are at any moment between their
 // beginning and their end.
 type world struct {
+	t   *rapid.T
+	rng *rand.Rand
+
 	size int
 	w    window.Window
 	now  time.Time
@@ -41,7 +45,7 @@ type world struct {
 	changed map[hook.ID]int // the latest of each row
 
 	// What the laws look at.
-	twice, outdated, forgotten func(t *rapid.T, format string, args ...any)
+	twice, outdated, forgotten func(format string, args ...any)
 }
 
 type flight struct {
@@ -56,21 +60,26 @@ type result struct {
 
 type message struct {
 	about hook.ID
-	tell  func(t *rapid.T)
+	tell  func()
 }
 
 type read struct {
 	search  bool
+	skips   bool // leaves out what was in memory when it began
 	asOf    time.Time
 	known   map[hook.ID]struct{}
 	rows    map[hook.ID]hook.Delivery // nil: it has seen nothing yet
 	changes int                       // when it saw them
 }
 
-func newWorld(t *rapid.T) *world {
-	ignore := func(*rapid.T, string, ...any) {}
+// crowd bounds the pending rows: with few of them every window runs empty now and
+// then, and everything meets.
+const crowd = 10
+
+func newWorld(t *rapid.T, rng *rand.Rand) *world {
+	ignore := func(string, ...any) {}
 	m := &world{
-		size: rapid.IntRange(1, 6).Draw(t, "size"), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC),
+		t: t, rng: rng, size: 1 + rng.IntN(6), now: start,
 		disk: make(map[hook.ID]hook.Delivery), changed: make(map[hook.ID]int),
 		twice: ignore, outdated: ignore, forgotten: ignore,
 	}
@@ -78,49 +87,95 @@ func newWorld(t *rapid.T) *world {
 	return m
 }
 
-// run does many things in any order, and checks the laws after each of them. What
-// cannot be done at a moment is passed over.
-func (m *world) run(t *rapid.T) {
-	often := []func(*rapid.T){m.accept, m.send, m.send, m.answer, m.answer, m.commit, m.commit, m.deliver, m.deliver, m.end}
-	actions := append(often,
-		m.wait, m.acceptElsewhere, m.ask, m.begin, m.begin, m.beginSearch, func(*rapid.T) { m.see(m.read) },
-		m.beginExpiry, func(*rapid.T) { m.see(m.expiry) }, m.endExpiry, m.changeGate, m.openGate, m.person, m.reread,
-	)
-	for range rapid.IntRange(1, 400).Draw(t, "steps") {
-		actions[rapid.IntRange(0, len(actions)-1).Draw(t, "action")](t)
-		m.check(t)
+// one reports true once in n.
+func (m *world) one(n int) bool { return m.rng.IntN(n) == 0 }
+
+func (m *world) upTo(d time.Duration) time.Duration {
+	return time.Duration(1+m.rng.IntN(int(d/time.Millisecond))) * time.Millisecond
+}
+
+// run does many things in any order, and checks the laws after each of them. How
+// often each is done differs from world to world: what is rare in one is common in
+// another. What cannot be done at a moment is passed over.
+func (m *world) run() {
+	var actions []func()
+	for _, do := range []func(){
+		m.accept, m.acceptElsewhere, m.send, m.answer, m.commit, m.deliver, m.wait,
+		m.ask, m.begin, m.beginSearch, func() { m.see(m.read) }, m.end,
+		m.beginExpiry, func() { m.see(m.expiry) }, m.endExpiry, m.changeGate, m.openGate, m.person, m.reread,
+	} {
+		for range []int{0, 1, 2, 2, 4, 8}[m.rng.IntN(6)] {
+			actions = append(actions, do)
+		}
+	}
+	m.accept()
+	for range 300 {
+		if len(actions) > 0 {
+			actions[m.rng.IntN(len(actions))]()
+		}
+		m.check()
 	}
 }
 
-func (m *world) wait(t *rapid.T) {
-	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
+func (m *world) wait() {
+	m.now = m.now.Add(m.upTo(3 * time.Second))
 }
 
-func (m *world) newRow(t *rapid.T) hook.Delivery {
+func (m *world) newRow() hook.Delivery {
+	m.prune()
 	m.ids++
 	due := m.now
-	if rapid.IntRange(0, 4).Draw(t, "later") == 0 {
-		due = due.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "seconds")) * time.Second)
+	if m.one(5) {
+		due = due.Add(m.upTo(5 * time.Second))
 	}
 	d := hook.Delivery{ID: m.ids, State: hook.Pending, DueAt: due}
 	m.disk[d.ID] = d
 	return d
 }
 
+// pending returns the deliveries that are pending on disk.
+func (m *world) pending() (ids []hook.ID) {
+	for id, d := range m.disk {
+		if d.State == hook.Pending {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// prune removes rows that have ended and that nobody knows any more.
+func (m *world) prune() {
+	if m.read != nil || m.expiry != nil {
+		return
+	}
+	maps.DeleteFunc(m.disk, func(id hook.ID, d hook.Delivery) bool {
+		return d.State != hook.Pending && m.w.Item(id) == nil &&
+			!slices.ContainsFunc(m.results, func(r result) bool { return r.after.ID == id }) &&
+			!slices.ContainsFunc(m.mail, func(msg message) bool { return msg.about == id })
+	})
+}
+
 // accept commits a delivery of this node: it comes by mail.
-func (m *world) accept(t *rapid.T) {
-	d := m.newRow(t)
-	m.mail = append(m.mail, message{d.ID, func(t *rapid.T) { m.enqueue(t, m.w.Admit(m.now, &d, window.Arrived, m.gate)) }})
+func (m *world) accept() {
+	if len(m.pending()) >= crowd {
+		return
+	}
+	d := m.newRow()
+	m.mail = append(m.mail, message{d.ID, func() { m.enqueue(m.w.Admit(m.now, &d, window.Arrived, m.gate)) }})
 }
 
 // acceptElsewhere commits a delivery of another node, which tells of it.
-func (m *world) acceptElsewhere(t *rapid.T) {
-	d := m.newRow(t)
-	m.mail = append(m.mail, message{d.ID, func(*rapid.T) { m.w.Announced(d.DueAt) }})
+func (m *world) acceptElsewhere() {
+	if len(m.pending()) >= crowd {
+		return
+	}
+	d := m.newRow()
+	m.mail = append(m.mail, message{d.ID, func() { m.w.Announced(d.DueAt) }})
 }
 
 // enqueue puts what was admitted into the lane's queue.
-func (m *world) enqueue(t *rapid.T, it *window.Item) {
+func (m *world) enqueue(it *window.Item) {
 	if it == nil {
 		return
 	}
@@ -128,30 +183,30 @@ func (m *world) enqueue(t *rapid.T, it *window.Item) {
 	flying := slices.ContainsFunc(m.flights, func(f flight) bool { return f.d.ID == id })
 	unsettled := slices.ContainsFunc(m.results, func(r result) bool { return r.after.ID == id })
 	if flying || unsettled || slices.Contains(m.queue, id) {
-		m.twice(t, "delivery %d is queued twice: in flight %v, unsettled %v, queue %v", id, flying, unsettled, m.queue)
+		m.twice("delivery %d is queued twice: in flight %v, unsettled %v, queue %v", id, flying, unsettled, m.queue)
 	}
 	m.queue = append(m.queue, id)
 }
 
-func (m *world) send(t *rapid.T) {
+func (m *world) send() {
 	if len(m.queue) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(m.queue)-1).Draw(t, "which")
+	i := m.rng.IntN(len(m.queue))
 	it := m.w.Taken(m.queue[i])
 	m.queue = slices.Delete(m.queue, i, i+1)
 	m.flights = append(m.flights, flight{it, it.Delivery})
 }
 
-func (m *world) answer(t *rapid.T) {
+func (m *world) answer() {
 	if len(m.flights) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(m.flights)-1).Draw(t, "which")
-	m.land(t, i, rapid.SampledFrom([]string{"delivered", "later", "unchanged"}).Draw(t, "answer"))
+	i := m.rng.IntN(len(m.flights))
+	m.land(i, []string{"delivered", "later", "unchanged"}[m.rng.IntN(3)])
 }
 
-func (m *world) land(t *rapid.T, i int, answer string) {
+func (m *world) land(i int, answer string) {
 	f := m.flights[i]
 	m.flights = slices.Delete(m.flights, i, i+1)
 	after := f.d
@@ -164,7 +219,7 @@ func (m *world) land(t *rapid.T, i int, answer string) {
 		after.State, after.DueAt = f.d.Restore.State, f.d.Restore.DueAt
 	case answer == "later":
 		after.Progress.Fails++
-		after.DueAt = m.now.Add(time.Duration(rapid.IntRange(1, 4000).Draw(t, "delay")) * time.Millisecond)
+		after.DueAt = m.now.Add(m.upTo(4 * time.Second))
 	default:
 		after.Progress.Fails++
 	}
@@ -176,7 +231,7 @@ func (m *world) land(t *rapid.T, i int, answer string) {
 }
 
 // commit stores the oldest result, if its row is still what it was.
-func (m *world) commit(*rapid.T) {
+func (m *world) commit() {
 	if len(m.results) == 0 {
 		return
 	}
@@ -187,7 +242,7 @@ func (m *world) commit(*rapid.T) {
 	if !refused {
 		m.disk[r.after.ID] = r.after
 	}
-	m.mail = append(m.mail, message{r.after.ID, func(*rapid.T) {
+	m.mail = append(m.mail, message{r.after.ID, func() {
 		if _, fate := m.w.Settled(m.now, &r.after, refused); fate == window.Refused {
 			m.unqueue(r.after.ID)
 			m.refused = append(m.refused, r.after.ID)
@@ -199,16 +254,16 @@ func (m *world) unqueue(id hook.ID) {
 	m.queue = slices.DeleteFunc(m.queue, func(q hook.ID) bool { return q == id })
 }
 
-func (m *world) deliver(t *rapid.T) {
+func (m *world) deliver() {
 	if len(m.mail) == 0 {
 		return
 	}
 	next := m.mail[0]
 	m.mail = m.mail[1:]
-	next.tell(t)
+	next.tell()
 }
 
-func (m *world) reread(*rapid.T) {
+func (m *world) reread() {
 	if len(m.refused) == 0 {
 		return
 	}
@@ -217,18 +272,13 @@ func (m *world) reread(*rapid.T) {
 }
 
 // person cancels a delivery or asks for it by hand, and the lane hears of it.
-func (m *world) person(t *rapid.T) {
-	var pending []hook.ID
-	for _, id := range slices.Sorted(maps.Keys(m.disk)) {
-		if m.disk[id].State == hook.Pending {
-			pending = append(pending, id)
-		}
-	}
+func (m *world) person() {
+	pending := m.pending()
 	if len(pending) == 0 {
 		return
 	}
-	d := m.disk[rapid.SampledFrom(pending).Draw(t, "delivery")]
-	if rapid.Bool().Draw(t, "cancel") {
+	d := m.disk[pending[m.rng.IntN(len(pending))]]
+	if m.one(2) {
 		d.State = hook.Cancelled
 	} else if d.Restore == nil {
 		d.Restore = &hook.Restore{State: d.State, DueAt: d.DueAt}
@@ -237,7 +287,7 @@ func (m *world) person(t *rapid.T) {
 	m.disk[d.ID] = d
 	m.changes++
 	m.changed[d.ID] = m.changes
-	m.mail = append(m.mail, message{d.ID, func(*rapid.T) {
+	m.mail = append(m.mail, message{d.ID, func() {
 		for _, id := range m.queue {
 			m.w.Evict(id)
 		}
@@ -246,11 +296,11 @@ func (m *world) person(t *rapid.T) {
 	}})
 }
 
-func (m *world) changeGate(t *rapid.T) {
-	probe := rapid.Bool().Draw(t, "probe due")
-	m.gate = rapid.SampledFrom([]window.Gate{
+func (m *world) changeGate() {
+	probe := m.one(2)
+	m.gate = []window.Gate{
 		{}, {Holds: true, ProbeDue: probe}, {Holds: true, Paused: true}, {Discards: true, ProbeDue: probe},
-	}).Draw(t, "gate")
+	}[m.rng.IntN(4)]
 	switch {
 	case m.gate.Holds:
 		m.evictToDisk()
@@ -262,7 +312,7 @@ func (m *world) changeGate(t *rapid.T) {
 	}
 }
 
-func (m *world) openGate(*rapid.T) { m.gate = window.Gate{} }
+func (m *world) openGate() { m.gate = window.Gate{} }
 
 func (m *world) evictToDisk() {
 	var kept []hook.ID
@@ -284,28 +334,28 @@ func (m *world) endWithout(it *window.Item) {
 	m.results = append(m.results, result{it.Delivery, after})
 }
 
-func (m *world) ask(*rapid.T) {
+func (m *world) ask() {
 	if m.w.Reading() {
 		return
 	}
 	m.w.ReadAsked(m.now)
 }
 
-func (m *world) begin(*rapid.T) {
+func (m *world) begin() {
 	if m.read != nil {
 		return
 	}
-	m.read = &read{asOf: m.now, known: m.w.ReadBegun()}
+	m.read = &read{asOf: m.now, skips: m.one(2), known: m.w.ReadBegun()}
 }
 
-func (m *world) beginSearch(*rapid.T) {
+func (m *world) beginSearch() {
 	if m.w.Reading() {
 		return
 	}
 	m.read = &read{search: true, asOf: m.now, known: m.w.SearchBegun()}
 }
 
-func (m *world) beginExpiry(*rapid.T) {
+func (m *world) beginExpiry() {
 	if m.w.Expiring() {
 		return
 	}
@@ -336,42 +386,47 @@ func (r *read) due() (rows []hook.Delivery, next time.Time) {
 	return rows, next
 }
 
-func (m *world) end(t *rapid.T) {
+func (m *world) end() {
 	if m.read == nil {
 		return
 	}
-	if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {
+	if m.one(10) {
 		m.read, m.retryAt = nil, m.now.Add(again)
 		m.w.ReadEnded(m.retryAt)
 		return
 	}
-	m.endRead(t)
+	m.endRead()
 }
 
-func (m *world) endRead(t *rapid.T) {
+func (m *world) endRead() {
 	m.see(m.read)
 	if m.read.search {
-		m.endSearch(t)
+		m.endSearch()
 		return
 	}
 	r := m.read
 	rows, next := r.due()
-	rows = slices.DeleteFunc(rows, func(d hook.Delivery) bool {
-		_, known := r.known[d.ID]
-		return known
-	})
-	if limit := window.ReadRoom(m.size); len(rows) >= limit {
+	limit := window.ReadRoom(m.size)
+	if r.skips {
+		rows = slices.DeleteFunc(rows, func(d hook.Delivery) bool {
+			_, known := r.known[d.ID]
+			return known
+		})
+	} else {
+		limit += len(r.known) // they may all be among the rows
+	}
+	if len(rows) >= limit {
 		rows, next = rows[:limit], r.asOf
 	}
 	for i := range rows {
-		m.take(t, &rows[i], m.w.Admit(m.now, &rows[i], window.Read, m.gate))
+		m.take(&rows[i], m.w.Admit(m.now, &rows[i], window.Read, m.gate))
 	}
 	m.w.ReadEnded(next)
 	m.read = nil
 }
 
 // endSearch takes what people asked for and what a probe needs.
-func (m *world) endSearch(t *rapid.T) {
+func (m *world) endSearch() {
 	r := m.read
 	rows, next := r.due()
 	found := false
@@ -383,11 +438,11 @@ func (m *world) endSearch(t *rapid.T) {
 		found = true
 		switch {
 		case d.Restore != nil:
-			m.take(t, d, m.w.Admit(m.now, d, window.Read, m.gate))
+			m.take(d, m.w.Admit(m.now, d, window.Read, m.gate))
 		case m.gate.ProbeDue && d.Progress.Fails == 0:
-			m.take(t, d, m.w.Admit(m.now, d, window.Read, m.gate))
+			m.take(d, m.w.Admit(m.now, d, window.Read, m.gate))
 		case m.gate.ProbeDue && len(m.queue) == 0:
-			m.take(t, d, m.w.AdmitProbe(d))
+			m.take(d, m.w.AdmitProbe(d))
 		}
 	}
 	if found {
@@ -399,23 +454,23 @@ func (m *world) endSearch(t *rapid.T) {
 }
 
 // take queues what was admitted from a read.
-func (m *world) take(t *rapid.T, row *hook.Delivery, it *window.Item) {
+func (m *world) take(row *hook.Delivery, it *window.Item) {
 	if it != nil {
-		m.upToDate(t, m.read, row)
-		m.enqueue(t, it)
+		m.upToDate(m.read, row)
+		m.enqueue(it)
 	}
 }
 
 // upToDate checks that a row that a read brought is still what is stored, unless
 // a person has changed it since.
-func (m *world) upToDate(t *rapid.T, r *read, d *hook.Delivery) {
+func (m *world) upToDate(r *read, d *hook.Delivery) {
 	row := m.disk[d.ID]
 	if m.changed[d.ID] <= r.changes && (row.State != hook.Pending || row.Attempts != d.Attempts) {
-		m.outdated(t, "delivery %d is taken with %d attempts; it is %v and has had %d", d.ID, d.Attempts, row.State, row.Attempts)
+		m.outdated("delivery %d is taken with %d attempts; it is %v and has had %d", d.ID, d.Attempts, row.State, row.Attempts)
 	}
 }
 
-func (m *world) endExpiry(t *rapid.T) {
+func (m *world) endExpiry() {
 	if m.expiry == nil {
 		return
 	}
@@ -423,7 +478,7 @@ func (m *world) endExpiry(t *rapid.T) {
 	rows, _ := m.expiry.due()
 	for i := range rows {
 		if it := m.w.Expire(&rows[i]); it != nil {
-			m.upToDate(t, m.expiry, &it.Delivery)
+			m.upToDate(m.expiry, &it.Delivery)
 			m.unqueue(rows[i].ID)
 			m.endWithout(it)
 		}

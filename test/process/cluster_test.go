@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
@@ -189,91 +188,5 @@ func TestKilledLenderLosesNothing(t *testing.T) {
 			lender.kill()
 			checkDelivered(t, r, l.stop(), nodes[:n-1], endpoints, limit, limit*endpoints)
 		})
-	}
-}
-
-// staleTrigger records every attempt that is stored by a node that does not
-// own the shard at that moment: as a row, or in that of its delivery.
-const staleTrigger = `
-CREATE TABLE stale_writes (delivery_id bigint, node_id bigint, owner_id bigint);
-CREATE TABLE good_writes (n serial);
-CREATE FUNCTION note_stale(endpoint bigint, delivery bigint, node bigint) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE owner bigint;
-BEGIN
-  SELECT s.owner_id INTO owner FROM endpoints e JOIN shards s ON s.shard = e.shard WHERE e.id = endpoint;
-  IF owner IS DISTINCT FROM node THEN
-    INSERT INTO stale_writes VALUES (delivery, node, owner);
-  ELSE
-    INSERT INTO good_writes DEFAULT VALUES;
-  END IF;
-END $$;
-CREATE FUNCTION note_attempt() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM note_stale(NEW.endpoint_id, NEW.delivery_id, NEW.node_id);
-  RETURN NEW;
-END $$;
-CREATE FUNCTION note_row() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM note_stale(NEW.endpoint_id, NEW.id, (NEW.first_attempt::json ->> 'node')::bigint);
-  RETURN NEW;
-END $$;
-CREATE TRIGGER note_attempt BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION note_attempt();
-CREATE TRIGGER note_row AFTER INSERT OR UPDATE OF first_attempt ON deliveries FOR EACH ROW
-  WHEN (NEW.first_attempt IS NOT NULL) EXECUTE FUNCTION note_row()`
-
-// TestPausedNodeWritesNothingStale stops a node past its lease. Another takes
-// over; woken up, the old one neither starts a request nor changes a row.
-func TestPausedNodeWritesNothingStale(t *testing.T) {
-	t.Parallel()
-	const limit, endpoints = 4, 8
-	nodes, dsn := cluster(t, 2, append(shortLease, "--dispatch-max-in-flight", fmt.Sprint(limit*endpoints))...)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), staleTrigger); err != nil {
-		t.Fatal(err)
-	}
-	r := receive(t)
-	for i := range endpoints {
-		path := fmt.Sprintf("/%d", i)
-		nodes[0].endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}, "policy": object{"concurrency": limit}})
-		r.on(path, func() int { time.Sleep(20 * time.Millisecond); return 200 })
-	}
-	eventually(t, time.Minute, "two nodes share the shards", func() bool { return shared(t, dsn, 2) })
-	l := publishFrom(t, 8, 10*time.Millisecond, func(int) string { return nodes[0].url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
-	time.Sleep(2 * time.Second)
-	nodes[1].signal(syscall.SIGSTOP)
-	eventually(t, time.Minute, "the other node owns everything", func() bool { return shared(t, dsn, 1) })
-	time.Sleep(time.Second)
-	nodes[1].signal(syscall.SIGCONT)
-	eventually(t, time.Minute, "the woken node has its part again", func() bool { return shared(t, dsn, 2) })
-	time.Sleep(time.Second)
-	ids := l.stop()
-	// Sent and not yet stored at the stop: at most what a node may have in flight.
-	checkDelivered(t, r, ids, nodes[:1], endpoints, 2*limit, limit*endpoints)
-	eventually(t, time.Minute, "what was delivered is stored, and was looked at", func() bool {
-		var good int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM good_writes").Scan(&good); err != nil {
-			t.Fatal(err)
-		}
-		return good >= len(ids)
-	})
-	var stale int
-	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM stale_writes").Scan(&stale); err != nil {
-		t.Fatal(err)
-	}
-	if stale > 0 {
-		t.Errorf("%d stale writes were accepted", stale)
-	}
-	var broken int
-	const gaps = `SELECT count(*) FROM deliveries d
-WHERE d.attempts <> (d.first_attempt IS NOT NULL)::int + (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id)`
-	if err := conn.QueryRow(t.Context(), gaps).Scan(&broken); err != nil {
-		t.Fatal(err)
-	}
-	if broken > 0 {
-		t.Errorf("%d deliveries whose attempts do not match their log", broken)
 	}
 }

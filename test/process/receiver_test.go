@@ -34,6 +34,7 @@ type seen struct {
 	at   time.Time
 	path string
 	id   string
+	from string // User-Agent
 }
 
 func receive(t *testing.T) *receiver {
@@ -79,7 +80,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	path, id := req.URL.Path, req.Header.Get("Webhook-Id")
 	r.mu.Lock()
-	r.arrivals = append(r.arrivals, seen{time.Now(), path, id})
+	r.arrivals = append(r.arrivals, seen{time.Now(), path, id, req.UserAgent()})
 	r.flying[path]++
 	r.most[path] = max(r.most[path], r.flying[path])
 	status, wh := r.behaviour[path], r.verify[path]

@@ -36,6 +36,14 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// startsProcesses leaves a test out of the quick ones.
+func startsProcesses(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED with -short: starts processes")
+	}
+}
+
 // short is a benchmark that takes few seconds.
 func short(t *testing.T) bench.Config {
 	t.Helper()
@@ -73,6 +81,7 @@ func run(t *testing.T, cfg bench.Config) *bench.Report {
 // TestComparison measures relay and product for a moment in the rows that
 // differ most, and expects figures that make sense and no event lost.
 func TestComparison(t *testing.T) {
+	startsProcesses(t)
 	cfg := short(t)
 	for _, name := range []string{bench.Half, "fanout", "batch"} {
 		row := rowNamed(t, name)
@@ -114,6 +123,7 @@ func TestComparison(t *testing.T) {
 // once and leaves nothing behind.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
+	startsProcesses(t)
 	cfg := short(t)
 	cfg.Duration = time.Hour
 	cfg.Rows = []bench.Row{rowNamed(t, bench.Base)}
@@ -173,6 +183,7 @@ func careless(args []string) {
 // TestCarelessSubjectIsFoundOut: the benchmark is worth nothing if a subject
 // that loses events looks like one that does not.
 func TestCarelessSubjectIsFoundOut(t *testing.T) {
+	startsProcesses(t)
 	cfg := short(t)
 	cfg.Environ = append(os.Environ(), envSubject+"=careless")
 	cfg.Subjects = []bench.Subject{bench.Relay}
@@ -189,6 +200,7 @@ func TestCarelessSubjectIsFoundOut(t *testing.T) {
 // TestProgramThatDoesNotStart: the error says what the program said.
 func TestProgramThatDoesNotStart(t *testing.T) {
 	t.Parallel()
+	startsProcesses(t)
 	cfg := short(t)
 	cfg.Program = []string{"/bin/sh", "-c", "echo no such option >&2; exit 3"}
 	b, err := bench.New(cfg)
@@ -202,6 +214,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 
 // TestQuick runs the command as a person would.
 func TestQuick(t *testing.T) {
+	startsProcesses(t)
 	out, dir := filepath.Join(t.TempDir(), "results"), t.TempDir()
 	var stdout, stderr bytes.Buffer
 	code := cli.Run(cli.Host{
@@ -235,6 +248,7 @@ const perTenant = 100
 
 // TestScenarios runs the other benchmarks for a moment.
 func TestScenarios(t *testing.T) {
+	startsProcesses(t)
 	for name, tc := range map[string]struct {
 		run    func(context.Context, *bench.Bench) (*bench.Report, error)
 		groups int

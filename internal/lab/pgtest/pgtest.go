@@ -32,9 +32,10 @@ var shared = sync.OnceValues(start)
 
 // DSN returns the address of a new, empty database. It is dropped when the
 // test ends, or goes with the temporary cluster. Without a server the test is
-// skipped, or fails where one is required.
+// skipped, or fails where one is required. With -short it is skipped, too.
 func DSN(t testing.TB) string {
 	t.Helper()
+	notInShort(t)
 	return serverOf(t).database(t)
 }
 
@@ -42,10 +43,18 @@ func DSN(t testing.TB) string {
 // ends. EnvDSN does not apply: such a test stops its server.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
+	notInShort(t)
 	c, err := start()
 	require(t, err)
 	t.Cleanup(c.Remove)
 	return c
+}
+
+func notInShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED on PostgreSQL with -short")
+	}
 }
 
 // require skips or fails the test when there is no server.

@@ -81,8 +81,8 @@ func TestEnvironmentNamesServer(t *testing.T) {
 // cluster is up, and expects the cluster's folder to vanish.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("PGTEST_CHILD") != "" {
-		t.Skip("this is the child")
+	if testing.Short() {
+		t.Skip("NOT TESTED with -short: starts processes")
 	}
 	child := exec.Command(os.Args[0], "-test.run=^TestChildPanics$", "-test.v")
 	child.Env = append(os.Environ(), "PGTEST_CHILD=1")
@@ -108,9 +108,10 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
+// TestChildPanics is the child of TestNothingIsLeftBehind, and nothing by itself.
 func TestChildPanics(t *testing.T) {
 	if os.Getenv("PGTEST_CHILD") == "" {
-		t.Skip("run by TestNothingIsLeftBehind")
+		return
 	}
 	c := pgtest.Start(t)
 	dsn, err := url.Parse(c.DSN())

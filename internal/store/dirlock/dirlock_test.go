@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 
 func child(t *testing.T, dir string) (string, error) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT TESTED with -short: starts processes")
+	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	out, err := cmd.Output()

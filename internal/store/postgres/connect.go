@@ -48,13 +48,17 @@ var (
 	// committers run a handful of statements, each of which has one good plan:
 	// nested loops over primary keys, driven by the arrays of the batch. The
 	// planner is told so, because it would otherwise pick scans and hash joins
-	// while the tables are small and keep them when they no longer are.
+	// while the tables are small and keep them when they no longer are. With pages
+	// that cost nearly nothing it counts rows: reading all of a table that has one
+	// page would look as cheap as looking one row up.
 	committers = map[string]string{
 		"statement_timeout": "10s",
 		"plan_cache_mode":   "force_generic_plan",
 		"enable_seqscan":    "off",
 		"enable_hashjoin":   "off",
 		"enable_mergejoin":  "off",
+		"random_page_cost":  "0.02",
+		"seq_page_cost":     "0.02",
 		"work_mem":          "32MB", // arrays with large payloads stay in memory
 	}
 

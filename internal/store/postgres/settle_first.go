@@ -26,7 +26,7 @@ WITH written AS (
       unnest($11::timestamptz[]) AS started_at, unnest($12::float8[]) AS u, unnest($13::bytea[]) AS policy_hash,
       unnest($14::json[]) AS detail, unnest($15::bytea[]) AS excerpt) AS r
   WHERE d.id = r.id AND d.attempts = 0 AND (d.run = 1 OR d.state <> 0)
-    AND ` + settleOwned + `
+    AND ` + settleFew + ` AND ` + settleOwned + `
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, d.state = 1 AND d.settled_at = r.at AS ended,
     r.attempt_id, r.kind, r.charged, r.status, r.latency_us, r.started_at, r.u, r.policy_hash, r.detail, r.excerpt,
     256 + coalesce(octet_length(r.detail::text), 0) + coalesce(octet_length(r.excerpt), 0) AS weight),

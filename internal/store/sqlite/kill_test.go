@@ -48,6 +48,9 @@ func acceptForEver(b *testing.B, path string) {
 // what it confirmed is there, whole, and the next process may begin at once.
 func TestKilledProcessLosesNothing(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("NOT TESTED with -short: starts processes")
+	}
 	path := filepath.Join(t.TempDir(), sqlite.FileName)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childPath+"="+path)

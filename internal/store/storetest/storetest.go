@@ -15,19 +15,12 @@ import (
 
 // Features is what the suite cannot see through store.DB.
 type Features struct {
-	// Audits returns all audit records, oldest first. When it is nil, the suite
-	// checks only that a record that cannot be stored undoes the change.
+	// Audits returns all audit records, oldest first.
 	Audits func(t testing.TB, db store.DB) []hook.Audit
 }
 
-// Run runs the whole contract. open returns a new, empty store with the schema
-// in place and closes it when the test ends.
-func Run(t *testing.T, open func(t *testing.T) store.DB) {
-	t.Helper()
-	RunWith(t, Features{}, open)
-}
-
-// RunWith is Run for a dialect that shows the suite more of itself.
+// RunWith runs the whole contract. open returns a new, empty store with the
+// schema in place and closes it when the test ends.
 func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 	t.Helper()
 	s := suite{features: f, open: open}
