@@ -1,4 +1,4 @@
-# Everything a contributor needs: make run | build | test | lint | vulncheck | notice | bench | microbench | fuzz | storms | torture
+# Everything a contributor needs; make help lists it.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -15,10 +15,23 @@ CUTS     ?= 100
 SEED     ?= 1
 PART     ?= .
 
-.PHONY: run build test check lint vulncheck notice bench microbench fuzz storms torture postgres clean
+# SQLite is C translated to Go that keeps its data outside of Go's memory, where
+# the race detector looks at nothing; only asking it takes most of the time.
+RACE := -race $(foreach p,sqlite/lib libc memory,-gcflags=modernc.org/$(p)=-race=false)
+# Packages that work alone: a run shares nothing with another. They have all
+# their tests without the race detector, ten times as fast, and some with it.
+ALONE = $(shell $(GO) list ./... | grep -E '/(lane|sim)$$')
+# The packages that take longest, so that they do not start when all others have
+# ended. Two of them wait more than they work.
+LONG := ./test/process ./internal/dispatch ./internal/lane ./test/torture ./internal/store/postgres ./internal/store/sqlite
+
+.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres clean
 
 run: ## start a server for trying things out
 	$(GO) run ./cmd/breakwater serve --dev
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):[^#]*## (.*)/\1\t\2/' | expand -t 14
 
 build: ## static binary in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/breakwater ./cmd/breakwater
@@ -26,16 +39,24 @@ build: ## static binary in bin/
 # The order is the order of patience: what fails fast comes first.
 # Nothing is taken from the cache: tests of the real binary depend on more than
 # their own package.
-test: check postgres
-	$(GO) test -race -count=1 -timeout 75m ./...
+test: check postgres ## everything: format, vet, all tests with -race, short fuzzing, linters
+	$(GO) test -count=1 $(ALONE)
+	$(GO) test $(RACE) -count=1 -run 'Seeds|RunMany' $(filter %/sim,$(ALONE))
+	@echo 'go test -race, all packages'
+	@$(GO) test $(RACE) -count=1 -timeout 75m -p 3 $(LONG) $(filter-out %/sim,$(shell $(GO) list ./...))
 	$(MAKE) --no-print-directory fuzz
 	scripts/lint-if-possible
 
-check: ## format, vet, and that NOTICE names what the binary carries
+quick: format ## in a minute: format, vet, tests without PostgreSQL, processes and -race
+	@GO=$(GO) scripts/quick
+
+check: format ## format, vet, and that NOTICE names what the binary carries
+	@GO=$(GO) scripts/notice --check
+
+format:
 	@unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.git/*')); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	@GO=$(GO) scripts/notice --check
 
 postgres: ## the store tests need its programs
 	@scripts/install-postgres
@@ -63,7 +84,7 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 # With times judged: nothing else should use the machine. The same tests are part
 # of `make test` in short, and judge only counts there. One only: RUN=TestCliff.
-STORMS := TestCliff|TestShortOutageOfACliff|TestEndpointsOfOneHost|TestQuietEndpointAfterOne429|TestStray429s|TestThreeBehindARetryAfter|TestThrott|TestRecoveryAfterAnOutage|TestFailOver|TestFullFive|TestReplayGoesOnByItself
+STORMS := TestCliff|TestShortOutageOfACliff|TestEndpointsOfOneHost|TestQuietEndpointAfterOne429|TestStray429s|TestThreeBehindARetryAfter|TestThrott|TestRecoveryAfterAnOutage|TestFailOver|TestFullFive|TestReplayGoesOnByItself|TestSlowEndpoint|TestStart
 storms: postgres ## outages, cliffs and throttling with the real binary, in full; about 20 minutes
 	STORM_IN_FULL=1 $(GO) test -count=1 -timeout 60m -v -run '$(if $(RUN),$(RUN),$(STORMS))' ./test/process
 

@@ -8,6 +8,9 @@ import "strings"
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", max(1, len(name)/3)+1
 	for _, c := range candidates {
+		if max(len(name)-len(c), len(c)-len(name)) >= bestDistance {
+			continue // so far apart by their lengths alone
+		}
 		if d := distance(name, c); d < bestDistance {
 			best, bestDistance = c, d
 		}
@@ -36,12 +39,11 @@ func extends(long, short string) bool {
 // distance is the number of insertions, deletions, replacements and swaps of
 // neighbours that turn a into b (optimal string alignment).
 func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
@@ -53,7 +55,7 @@ func distance(a, b string) int {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
-		before, last = last, row
+		before, last, row = last, row, before
 	}
 	return last[len(b)]
 }
