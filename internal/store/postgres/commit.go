@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,6 +18,9 @@ import (
 // commitTries bounds how often a batch is run inside one Commit after the
 // server has said that it rolled it back.
 const commitTries = 3
+
+// retryPause is how long the next run waits then, longer each time.
+const retryPause = 20 * time.Millisecond
 
 // Commit writes the batch in one transaction. All statements travel in one
 // write and one round trip, ended by a single sync, which makes them one
@@ -49,7 +53,14 @@ func (d *DB) commit(ctx context.Context, b *store.Batch) error {
 		case try == commitTries:
 			return commitError(err)
 		case isCode(err, codeSerialization), isCode(err, codeDeadlock), lostRace(err):
-			// Rolled back for sure, so the same run may be tried again.
+			// Rolled back for sure, so the same run may be tried again, once whoever
+			// was in the way has had a moment to go on. A run that is faster takes the
+			// same lock before the other has woken up, and is in a deadlock again.
+			select {
+			case <-time.After(time.Duration(try) * retryPause):
+			case <-ctx.Done():
+				return commitError(err)
+			}
 		case lacksPartition(err):
 			if err := d.addPartitions(ctx, b); err != nil {
 				return err
