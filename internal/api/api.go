@@ -79,8 +79,9 @@ type Config struct {
 	ControlRoom  func() error   // says why there is no room for changes; nil: there always is
 	// TenantRoom says why a tenant may store nothing more; nil: it always may.
 	TenantRoom   func(hook.Tenant) error
-	SignScheme   string // of new endpoints; empty: standard
-	StripeHeader string // header of the stripe scheme; empty: must be given per endpoint
+	SignScheme   string        // of new endpoints; empty: standard
+	StripeHeader string        // header of the stripe scheme; empty: must be given per endpoint
+	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now
@@ -120,7 +121,7 @@ func New(cfg Config) (*API, error) {
 		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version,
 		Keys: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,
 		TrustedProxies: cfg.TrustedProxies, KeyWriteRate: cfg.KeyWriteRate, ControlRoom: cfg.ControlRoom,
-		LargestAnswer: cfg.MaxPayload, Log: cfg.Log, Now: cfg.Now,
+		LargestAnswer: cfg.MaxPayload, ReadTimeout: cfg.ReadTimeout, Log: cfg.Log, Now: cfg.Now,
 	}); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}

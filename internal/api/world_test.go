@@ -147,7 +147,8 @@ func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 		Metrics: rest.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
 		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
-		Log: slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		ReadTimeout: time.Minute, // no test is about it, and the machine may be busy
+		Log:         slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	change(&cfg)
 	w.api, err = api.New(cfg)

@@ -55,7 +55,7 @@ func (s *Server) mayReadMetrics(m *MetricsAccess, c *Call, r *http.Request) bool
 	if m.Token != "" && sameSecret(text, m.Token) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.ReadTimeout)
 	defer cancel()
 	key, err := s.auth.key(ctx, r.Header, c)
 	return err == nil && slices.Contains(scopesFor[NeedAdminRead], key.Scope)

@@ -65,9 +65,9 @@ const (
 // maxControlBody bounds the bodies of all routes but those that take events.
 const maxControlBody = 256 << 10
 
-// readTimeout bounds routes that only read, so that one expensive filter cannot
-// hold a connection of the store.
-const readTimeout = 2 * time.Second
+// defaultReadTimeout bounds routes that only read, so that one expensive filter
+// cannot hold a connection of the store.
+const defaultReadTimeout = 2 * time.Second
 
 // Routes returns the route table, in the order of registration.
 func (s *Server) Routes() []Route {
@@ -180,7 +180,7 @@ func (s *Server) serveRoute(rt *route, w http.ResponseWriter, r *http.Request, h
 		return
 	}
 	if rt.Method == http.MethodGet && rt.need != NeedNothing {
-		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.ReadTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)
 	}

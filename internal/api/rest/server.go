@@ -39,6 +39,7 @@ type Config struct {
 	KeyWriteRate   float64          // changes a second of a tenant's key; 0: no limit
 	ControlRoom    func() error     // says why there is no room for changes; nil: there always is
 	LargestAnswer  int64            // that a key must always be able to get; 0: 8 MiB
+	ReadTimeout    time.Duration    // of routes that only read; 0: 2 s
 	Log            *slog.Logger     // nil: discarded
 	Now            func() time.Time // nil: time.Now
 }
@@ -62,6 +63,9 @@ type Server struct {
 func New(cfg Config) (*Server, error) {
 	if cfg.Keys == nil || cfg.FindTenant == nil || cfg.Vault == nil || cfg.IDs == nil {
 		return nil, errors.New("the fields Keys, FindTenant, Vault and IDs are required")
+	}
+	if cfg.ReadTimeout == 0 {
+		cfg.ReadTimeout = defaultReadTimeout
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
