@@ -144,6 +144,16 @@ func (m *world) pending() (ids []hook.ID) {
 	return ids
 }
 
+func (m *world) crowded() bool {
+	n := 0
+	for _, d := range m.disk {
+		if d.State == hook.Pending {
+			n++
+		}
+	}
+	return n >= crowd
+}
+
 // prune removes rows that have ended and that nobody knows any more.
 func (m *world) prune() {
 	if m.read != nil || m.expiry != nil {
@@ -158,7 +168,7 @@ func (m *world) prune() {
 
 // accept commits a delivery of this node: it comes by mail.
 func (m *world) accept() {
-	if len(m.pending()) >= crowd {
+	if m.crowded() {
 		return
 	}
 	d := m.newRow()
@@ -167,7 +177,7 @@ func (m *world) accept() {
 
 // acceptElsewhere commits a delivery of another node, which tells of it.
 func (m *world) acceptElsewhere() {
-	if len(m.pending()) >= crowd {
+	if m.crowded() {
 		return
 	}
 	d := m.newRow()
