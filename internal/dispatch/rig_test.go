@@ -46,11 +46,45 @@ type rig struct {
 	contentType string // of what is published; empty: JSON
 }
 
+// emptyStore is the file of a store with its schema: copying it saves every rig
+// the migrations.
+var emptyStore = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "dispatch")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, sqlite.FileName)
+	db, err := sqlite.Open(context.Background(), path, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// inMemory returns a folder in memory where there is one: nothing here is about
+// the disk, and a bubble stands still while it waits for one.
+func inMemory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "breakwater-dispatch")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // newRig opens a store in a temporary dir and starts an engine on it. Call it
 // inside the bubble, and close it there.
 func newRig(t *testing.T, answer answer, options ...func(*rig)) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), sink: &sink{answer: answer}}
+	r := &rig{t: t, dir: inMemory(t), sink: &sink{answer: answer}}
+	empty, err := emptyStore()
+	r.must(err)
+	r.must(os.WriteFile(filepath.Join(r.dir, sqlite.FileName), empty, 0o600))
 	for _, o := range options {
 		o(r)
 	}
@@ -83,7 +117,7 @@ func (r *rig) audit() hook.Audit {
 
 func (r *rig) open() {
 	r.t.Helper()
-	db, err := sqlite.Open(r.ctx(), filepath.Join(r.dir, "breakwater.db"), sqlite.Options{})
+	db, err := sqlite.Open(r.ctx(), filepath.Join(r.dir, sqlite.FileName), sqlite.Options{})
 	r.must(err)
 	r.db = db
 	after, err := db.MaxID(r.ctx())
