@@ -77,11 +77,9 @@ func TestKillNine(t *testing.T) { //nolint:tparallel // beside nothing else: it 
 		rng := rand.New(rand.NewPCG(seed, 0))
 		r := receive(t)
 		s := serve(t, append(args, "--dispatch-max-in-flight", fmt.Sprint(maxInFlight))...)
-		var endpoints []string
 		for i := range 4 {
 			path := fmt.Sprintf("/%d", i)
-			id, secret := s.endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}})
-			endpoints = append(endpoints, id)
+			_, secret := s.endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}})
 			r.expect(path, secret)
 			r.on(path, func() int { time.Sleep(time.Duration(1+i*5) * time.Millisecond); return 200 })
 		}
@@ -104,9 +102,6 @@ func TestKillNine(t *testing.T) { //nolint:tparallel // beside nothing else: it 
 			slowest = max(slowest, time.Since(began))
 		}
 		ids := l.stop()
-		for _, id := range endpoints {
-			s.reset(id)
-		}
 		lost := ids
 		missing := func() bool {
 			lost = ids

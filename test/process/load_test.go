@@ -10,34 +10,39 @@ import (
 	"time"
 )
 
-// TestSlowEndpointLeavesOthersAlone: one endpoint hangs 10 s on each of 10,000
-// events; the deliveries to 20 healthy ones beside it arrive meanwhile, and are
-// not held up.
-func TestSlowEndpointLeavesOthersAlone(t *testing.T) { // alone on the machine: it compares times
+// TestSlowEndpointLeavesOthersAlone: one endpoint hangs 20 s on each of 10,000
+// events; the deliveries to 20 healthy ones beside it arrive while it does. Where
+// times are judged they take about as long as without it.
+func TestSlowEndpointLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	n := neighbours{r: receive(t), s: serve(t)}
 	for i := range healthyEndpoints {
 		n.s.endpoint(fmt.Sprintf("%s/%d", n.r.url, i), object{"types": []string{fmt.Sprintf("healthy%d.*", i)}})
 	}
 	slow := receive(t) // another host: connections are capped per host
-	n.s.endpoint(slow.url+"/slow", object{"types": []string{"slow.*"}, "policy": object{"concurrency": 1000}})
-	slow.on("/slow", func() int { time.Sleep(10 * time.Second); return 200 })
+	n.s.endpoint(slow.url+"/slow", object{"types": []string{"slow.*"}, "policy": object{"concurrency": 1000, "timeout": object{"total": "60s"}}})
+	ended := make(chan struct{})
+	defer close(ended)
+	slow.on("/slow", func() int { // the next one takes its place: it is busy for minutes
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+		}
+		return 200
+	})
 
-	n.measure(t) // warm up connections and caches
 	alone := n.measure(t)
 	n.s.publish("slow.x", 10_000)
-	eventually(t, time.Minute, "the slow endpoint is busy", func() bool { return slow.inFlight("/slow") > 50 })
-	var beside time.Duration
-	for range 3 { // who is starved by others for a moment gets another chance
-		beside = n.measure(t)
-		if slow.inFlight("/slow") == 0 {
-			t.Fatal("the slow endpoint was not busy all the time")
-		}
-		t.Logf("median of healthy endpoints: %v alone, %v beside the slow one", alone, beside)
-		if beside <= max(10*alone, time.Second) {
-			return
-		}
+	const busy = 50
+	eventually(t, time.Minute, "the slow endpoint is busy", func() bool { return slow.inFlight("/slow") > busy })
+	beside := n.measure(t)
+	if now := slow.inFlight("/slow"); now <= busy {
+		t.Errorf("%d requests hang at the slow endpoint, want it to be busy all the time", now)
 	}
-	t.Errorf("the median beside the slow endpoint is %v, want at most ten times the %v without it, or a second", beside, alone)
+	t.Logf("median of healthy endpoints: %v alone, %v beside the slow one", alone, beside)
+	if most := max(3*alone, 100*time.Millisecond); timesJudged() && beside > most {
+		t.Errorf("the median beside the slow endpoint is %v, want at most %v; it is %v without it", beside, most, alone)
+	}
 }
 
 const healthyEndpoints = 20
@@ -91,7 +96,8 @@ func (n neighbours) measure(t *testing.T) time.Duration {
 
 // TestBacklogStaysOnDisk: 30,000 events wait for a dead endpoint and cost
 // neither memory nor requests, not when it is back either.
-func TestBacklogStaysOnDisk(t *testing.T) { //nolint:tparallel // memory is measured
+func TestBacklogStaysOnDisk(t *testing.T) {
+	t.Parallel()
 	stores(t, func(t *testing.T, args ...string) {
 		r := receive(t)
 		s := serve(t, args...)
@@ -130,7 +136,7 @@ func TestBacklogStaysOnDisk(t *testing.T) { //nolint:tparallel // memory is meas
 		}
 
 		down.Store(false)
-		const enough = 1000 // the rate of the rest is a matter of other tests
+		const enough = 1000 // all of it takes as long as the machine is slow: too long for a busy one
 		eventually(t, 5*time.Minute, "the backlog drains", func() bool { u, _ := r.delivered("/dead"); return u >= enough })
 		if _, again := r.delivered("/dead"); again > 10 {
 			t.Errorf("%d events arrived again", again)
@@ -141,14 +147,14 @@ func TestBacklogStaysOnDisk(t *testing.T) { //nolint:tparallel // memory is meas
 	})
 }
 
-// TestStart: the server is up soon with nothing but an empty folder, and what
+// TestStart: the server is up, soon where times are judged, with nothing but an empty folder, and what
 // the README shows works.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	r := receive(t)
 	began := time.Now()
 	s := serve(t)
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); timesJudged() && took > 2*time.Second {
 		t.Errorf("start took %v", took)
 	}
 	id, secret := s.endpoint(r.url+"/hook", object{"types": []string{"order.*"}})

@@ -46,12 +46,12 @@ func TestThrottlingDestination(t *testing.T) {
 		total(), perSecond, r.Throttled, 100*share, r.BrokenHolds, time.Since(began))
 	// Where nothing is judged by its time: a busy machine sends less, lets what it
 	// sent arrive together, and hears late of what it is asked for.
-	least, mostShare, early := 0.3, 0.2, r.MaxFlight
+	mostShare, early := 0.2, r.MaxFlight
 	if timesJudged() {
-		least, mostShare, early = 0.7, 0.02, 0
+		mostShare, early = 0.02, 0
 	}
-	if perSecond < least*rate {
-		t.Errorf("%.1f per second, want at least %g of %g", perSecond, least, rate)
+	if least := 0.7 * rate; timesJudged() && perSecond < least {
+		t.Errorf("%.1f per second, want at least %g", perSecond, least)
 	}
 	if share > mostShare || r.Throttled == 0 && timesJudged() {
 		t.Errorf("%.2f %% of the events got a 429, want some, and at most %g %%", 100*share, 100*mostShare)
