@@ -91,7 +91,8 @@ func funcOf(receiver, name string) *regexp.Regexp {
 }
 
 var (
-	code    = regexp.MustCompile("(?ms)^ *```.*?^ *```$|`[^`]*`")
+	block   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	inline  = regexp.MustCompile("`[^`]*`")
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	noSlug  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
@@ -101,28 +102,51 @@ var (
 // anchor to a heading.
 func TestLinksBetweenDocuments(t *testing.T) {
 	t.Parallel()
+	pages := documents{}
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
-		pages, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(pages) == 0 {
-			t.Fatalf("%s: %d pages, %v", pattern, len(pages), err)
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d pages, %v", pattern, len(found), err)
 		}
-		for _, page := range pages {
-			name, err := filepath.Rel(root, page)
+		for _, file := range found {
+			name, err := filepath.Rel(root, file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, name), ""), -1) {
-				if problem := broken(t, name, m[1]); problem != "" {
-					t.Errorf("%s links to %s: %s", name, m[1], problem)
-				}
+			pages[name] = newDocument(read(t, name))
+		}
+	}
+	for name, page := range pages {
+		for _, to := range page.links {
+			if problem := pages.broken(name, to); problem != "" {
+				t.Errorf("%s links to %s: %s", name, to, problem)
 			}
 		}
 	}
 }
 
+// documents are all pages, by their path.
+type documents map[string]document
+
+type document struct {
+	links   []string
+	anchors map[string]bool
+}
+
+func newDocument(text string) document {
+	text = block.ReplaceAllString(text, "")
+	d := document{anchors: map[string]bool{}}
+	for _, h := range heading.FindAllStringSubmatch(text, -1) {
+		d.anchors[strings.ReplaceAll(strings.ToLower(noSlug.ReplaceAllString(h[1], "")), " ", "-")] = true
+	}
+	for _, m := range link.FindAllStringSubmatch(inline.ReplaceAllString(text, ""), -1) {
+		d.links = append(d.links, m[1])
+	}
+	return d
+}
+
 // broken says what is wrong with a link; nothing when it is fine, or leads away.
-func broken(t *testing.T, page, to string) string {
-	t.Helper()
+func (d documents) broken(page, to string) string {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 		return ""
 	}
@@ -134,13 +158,8 @@ func broken(t *testing.T, page, to string) string {
 	if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 		return "it does not exist"
 	}
-	if anchor == "" || filepath.Ext(target) != ".md" {
-		return ""
+	if anchor != "" && filepath.Ext(target) == ".md" && !d[target].anchors[anchor] {
+		return "it has no such heading"
 	}
-	for _, h := range heading.FindAllStringSubmatch(read(t, target), -1) {
-		if strings.ReplaceAll(strings.ToLower(noSlug.ReplaceAllString(h[1], "")), " ", "-") == anchor {
-			return ""
-		}
-	}
-	return "it has no such heading"
+	return ""
 }
