@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,11 +66,16 @@ var emptyStore = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// inMemory returns a folder in memory where there is one: nothing here is about
-// the disk, and a bubble stands still while it waits for one.
+// inMemory returns a folder in memory where there is one with room: nothing here
+// is about the disk, and a bubble stands still while it waits for one.
 func inMemory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "breakwater-dispatch")
+	const shared, room = "/dev/shm", 2 << 30
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(shared, &fs); err != nil || float64(fs.Bavail)*float64(fs.Bsize) < room {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(shared, "breakwater-dispatch") //nolint:usetesting // the temporary folder is on a disk
 	if err != nil {
 		return t.TempDir()
 	}

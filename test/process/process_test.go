@@ -345,8 +345,7 @@ func (s *server) api(method, path string, in, out any) {
 // busy reports whether an error means that the server has no time. What changes
 // something is not asked for twice when there was no answer.
 func busy(err error, method string) bool {
-	var refused *errAnswer
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*errAnswer](err); ok {
 		return refused.status >= 500 || refused.status == http.StatusTooManyRequests
 	}
 	var slow interface{ Timeout() bool }
