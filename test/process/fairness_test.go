@@ -223,10 +223,12 @@ func TestBatchesOfATenantDoNotHoldUpOthers(t *testing.T) { //nolint:tparallel //
 		for i := range events * len(nodes) {
 			n := i % len(nodes)
 			at := answered[n].Load()
+			waited := func() int64 { return answered[n].Load() - at }
 			if _, err := publishAs(ctx, nodes[n], modest, "modest.x", 1); err != nil {
-				t.Errorf("an event of the modest tenant: %v", err)
+				t.Logf("an event of the modest tenant: %v", err)
+				waited = func() int64 { return clients } // in vain
 			}
-			before = append(before, answered[n].Load()-at)
+			before = append(before, waited())
 		}
 		stop()
 		wg.Wait()
