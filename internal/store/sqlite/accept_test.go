@@ -72,7 +72,7 @@ func TestReadsWriteNothing(t *testing.T) {
 		},
 		"count": func() (int, error) {
 			n, err := w.db.CountMatching(ctx, of, store.Page{Limit: 10})
-			return int(n.N) - 2, err
+			return n.N - 2, err
 		},
 		"count by endpoint": func() (int, error) { n, err := w.db.CountByEndpoint(ctx, of, 10); return int(n[d.EndpointID]), err },
 		"due":               func() (int, error) { rows, err := w.db.ReadAhead(ctx, d.EndpointID, w.now, 10); return len(rows), err },
