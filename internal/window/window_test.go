@@ -123,3 +123,24 @@ func TestLaterDueTimeIsNotedWhenStored(t *testing.T) {
 		t.Errorf("DiskDue = %v, want %v", at, after.DueAt)
 	}
 }
+
+// TestRefusedResultIsReadAgain: others have changed the row. It stays known for a
+// moment, so a read in between passes it over; then it is read.
+func TestRefusedResultIsReadAgain(t *testing.T) {
+	t.Parallel()
+	w := window.New(4)
+	w.Admit(start, dueAt(1, start), window.Arrived, window.Gate{})
+	it := w.Taken(1)
+	w.Answered(it, it.Delivery)
+	if _, fate := w.Settled(start, &it.Delivery, true); fate != window.Refused {
+		t.Fatalf("fate = %v, want Refused", fate)
+	}
+	w.ReadBegun()
+	if w.Admit(start, dueAt(1, start), window.Read, window.Gate{}) != nil {
+		t.Error("queued while it waits to be read again")
+	}
+	w.ReadEnded(time.Time{})
+	if w.Reread(start, 1) == nil || !w.HasDue(start) || !w.LooksNewest() {
+		t.Error("the row is not read again")
+	}
+}
