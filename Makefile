@@ -25,7 +25,7 @@ ALONE = $(shell $(GO) list ./... | grep -E '/(lane|sim)$$')
 # ended. Two of them wait more than they work.
 LONG := ./test/process ./internal/dispatch ./internal/lane ./test/torture ./internal/store/postgres ./internal/store/sqlite
 
-.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres clean
+.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node clean
 
 run: ## start a server for trying things out
 	$(GO) run ./cmd/breakwater serve --dev
@@ -39,7 +39,7 @@ build: ## static binary in bin/
 # The order is the order of patience: what fails fast comes first.
 # Nothing is taken from the cache: tests of the real binary depend on more than
 # their own package.
-test: check postgres ## everything: format, vet, all tests with -race, short fuzzing, linters
+test: check postgres node ## everything: format, vet, all tests with -race, short fuzzing, linters
 	$(GO) test -count=1 $(ALONE)
 	$(GO) test $(RACE) -count=1 -run 'Seeds|RunMany' $(filter %/sim,$(ALONE))
 	@echo 'go test -race, all packages'
@@ -60,6 +60,9 @@ format:
 
 postgres: ## the store tests need its programs
 	@scripts/install-postgres
+
+node: ## the test of signatures against the JavaScript library needs it
+	@scripts/install-node
 
 lint: ## all linters; the first run builds them, which takes minutes
 	@unformatted=$$($(TOOL) gofumpt -l $$(find . -name '*.go' -not -path './.git/*')); \
