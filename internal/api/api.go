@@ -23,10 +23,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
 
-// Bell tells the owners of lanes, here or on other nodes, and the caches that
+// Notifier tells the owners of lanes, here or on other nodes, and the caches that
 // something changed. It never fails and never blocks: whoever misses it finds
 // the change in the store a little later.
-type Bell interface {
+type Notifier interface {
 	EndpointChanged(tenant, endpoint hook.ID)
 	TenantChanged(tenant hook.ID)
 	// DeliveryChanged tells that a delivery of the endpoint was cancelled or asked
@@ -57,13 +57,13 @@ type Store interface {
 
 // Config is what New needs. Fields are required unless a default is named.
 type Config struct {
-	Store  Store
-	Ingest accept.Ingest
-	Bell   Bell
-	URLs   URLChecker
-	Health rest.Health
-	Vault  *vault.Vault
-	IDs    *hook.IDSource
+	Store    Store
+	Ingest   accept.Ingest
+	Notifier Notifier
+	URLs     URLChecker
+	Health   rest.Health
+	Vault    *vault.Vault
+	IDs      *hook.IDSource
 
 	Metrics rest.MetricsAccess // zero: not served
 	Backups Backups            // nil: the store has tools of its own
@@ -135,8 +135,8 @@ func New(cfg Config) (*API, error) {
 // complete checks what is required and fills in defaults.
 func (cfg *Config) complete() error {
 	switch {
-	case cfg.Store == nil, cfg.Ingest == nil, cfg.Bell == nil, cfg.URLs == nil, cfg.Health == nil:
-		return errors.New("the fields Store, Ingest, Bell, URLs and Health are required")
+	case cfg.Store == nil, cfg.Ingest == nil, cfg.Notifier == nil, cfg.URLs == nil, cfg.Health == nil:
+		return errors.New("the fields Store, Ingest, Notifier, URLs and Health are required")
 	case cfg.Vault == nil, cfg.IDs == nil:
 		return errors.New("the fields Vault and IDs are required")
 	}

@@ -83,7 +83,7 @@ func acceptor(b *testing.B) (h http.Handler, key string) {
 		b.Fatal(err)
 	}
 	a, err := api.New(api.Config{
-		Store: db, Ingest: &instantIngest{}, Bell: &fakeBell{}, URLs: fakeURLs{}, Health: &fakeHealth{}, Vault: v, IDs: ids,
+		Store: db, Ingest: &instantIngest{}, Notifier: &fakeNotifier{}, URLs: fakeURLs{}, Health: &fakeHealth{}, Vault: v, IDs: ids,
 		MaxPayload: 1 << 20, MaxBatchBody: 8 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

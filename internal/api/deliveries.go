@@ -346,7 +346,7 @@ func (a *API) retryDelivery(ctx context.Context, c *rest.Call, in *deliveryActio
 	if row, err = a.cfg.Store.RetryDelivery(ctx, row.TenantID, row.ID, c.Now, rec); err != nil {
 		return nil, conflictOf(err, "deleted", "its endpoint is deleted")
 	}
-	a.cfg.Bell.DeliveryChanged(row.TenantID, row.EndpointID)
+	a.cfg.Notifier.DeliveryChanged(row.TenantID, row.EndpointID)
 	return a.showDelivery(ctx, row)
 }
 
@@ -363,7 +363,7 @@ func (a *API) cancelDelivery(ctx context.Context, c *rest.Call, in *deliveryActi
 	if row, err = a.cfg.Store.CancelDelivery(ctx, row.TenantID, row.ID, c.Now, rec); err != nil {
 		return nil, conflictOf(err, before, "only a pending delivery can be cancelled")
 	}
-	a.cfg.Bell.DeliveryChanged(row.TenantID, row.EndpointID) // its lane may have it in memory
+	a.cfg.Notifier.DeliveryChanged(row.TenantID, row.EndpointID) // its lane may have it in memory
 	return a.showDelivery(ctx, row)
 }
 

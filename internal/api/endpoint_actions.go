@@ -146,7 +146,7 @@ func (a *API) command(ctx context.Context, c *rest.Call, in *endpointAction, act
 		if out, err = a.cfg.Store.UpdateEndpoint(ctx, e, rec); err != nil {
 			return fmt.Errorf("store %s: %w", action, err)
 		}
-		a.cfg.Bell.EndpointChanged(e.TenantID, e.ID)
+		a.cfg.Notifier.EndpointChanged(e.TenantID, e.ID)
 		return nil
 	})
 	return out, err

@@ -140,7 +140,7 @@ func (a *API) createEndpoint(ctx context.Context, c *rest.Call, in *endpointCrea
 	case err != nil:
 		return nil, fmt.Errorf("create endpoint: %w", err)
 	}
-	a.cfg.Bell.EndpointChanged(t.ID, d.endpoint.ID)
+	a.cfg.Notifier.EndpointChanged(t.ID, d.endpoint.ID)
 	v.Warnings = warningsOf(d.resolved)
 	return &rest.Created[endpointCreated]{
 		Location: tenantsPath + "/" + v.Tenant + "/endpoints/" + v.ID,
@@ -211,7 +211,7 @@ func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in 
 	if after.Endpoint, err = a.cfg.Store.UpdateEndpoint(ctx, d.endpoint, a.server.Audit(c, t.ID, "endpoint.change", id, diff)); err != nil {
 		return nil, fmt.Errorf("change endpoint: %w", err)
 	}
-	a.cfg.Bell.EndpointChanged(t.ID, after.Endpoint.ID)
+	a.cfg.Notifier.EndpointChanged(t.ID, after.Endpoint.ID)
 	if after, err = a.surroundOne(ctx, after.Endpoint); err != nil {
 		return nil, err
 	}
@@ -243,6 +243,6 @@ func (a *API) removeEndpoint(ctx context.Context, c *rest.Call, e hook.Endpoint)
 	if err != nil {
 		return n, fmt.Errorf("delete endpoint: %w", err)
 	}
-	a.cfg.Bell.EndpointChanged(e.TenantID, e.ID)
+	a.cfg.Notifier.EndpointChanged(e.TenantID, e.ID)
 	return n, nil
 }

@@ -28,8 +28,8 @@ func TestEndpointLife(t *testing.T) {
 	if !strings.HasPrefix(made.text(t, "secret"), "whsec_") {
 		t.Errorf("secret = %s", made.text(t, "secret"))
 	}
-	if !w.bell.heard("endpoint " + id) {
-		t.Error("the bell did not ring")
+	if !w.notifier.heard("endpoint " + id) {
+		t.Error("nobody was told")
 	}
 	got := w.must(200, http.MethodGet, made.header.Get("Location"), w.a.read, nil)
 	m := got.object(t)
@@ -265,14 +265,14 @@ func TestDeliveryActions(t *testing.T) {
 	if r := w.must(202, http.MethodPost, path(0)+"/retry", w.a.write, `{"note":"n"}`); r.text(t, "status") != "pending" {
 		t.Errorf("retry = %s", r.body)
 	}
-	if !w.bell.heard("delivery of " + ep) {
-		t.Error("the bell did not ring")
+	if !w.notifier.heard("delivery of " + ep) {
+		t.Error("nobody was told")
 	}
 	if r := w.must(200, http.MethodPost, path(1)+"/cancel", w.a.write, nil); r.text(t, "status") != "cancelled" || r.text(t, "reason") != "user" {
 		t.Errorf("cancel = %s", r.body)
 	}
-	if n := w.bell.times("delivery of " + ep); n != 2 {
-		t.Errorf("the bell rang %d times for a retry and a cancel, want 2", n)
+	if n := w.notifier.times("delivery of " + ep); n != 2 {
+		t.Errorf("it was told %d times for a retry and a cancel, want 2", n)
 	}
 	if r := w.do(http.MethodPost, path(1)+"/cancel", w.a.write, nil); r.status != 409 || r.problem(t).Current != "cancelled" {
 		t.Errorf("cancel again = %d %s", r.status, r.body)

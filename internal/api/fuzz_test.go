@@ -61,7 +61,7 @@ func newAPI(t testing.TB, st api.Store, in accept.Ingest) *api.API {
 		t.Fatal(err)
 	}
 	a, err := api.New(api.Config{
-		Store: st, Ingest: in, Bell: &fakeBell{}, URLs: fakeURLs{}, Health: &fakeHealth{}, Vault: v, IDs: ids,
+		Store: st, Ingest: in, Notifier: &fakeNotifier{}, URLs: fakeURLs{}, Health: &fakeHealth{}, Vault: v, IDs: ids,
 	})
 	if err != nil {
 		t.Fatal(err)

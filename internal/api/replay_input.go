@@ -49,7 +49,7 @@ func (a *API) replayDraft(ctx context.Context, c *rest.Call, t hook.Tenant, in *
 	}
 	d := &replayDraft{job: hook.ReplayJob{
 		ID: a.cfg.IDs.Next(c.Now), TenantID: t.ID, EndpointID: f.Endpoint, Filter: f, State: hook.ReplayQueued,
-		Upto: store.ReplayUpto(c.Now), CreatedBy: rest.KeyText(c.Key), CreatedAt: c.Now, UpdatedAt: c.Now, Version: 1,
+		EndID: store.ReplayEnd(c.Now), CreatedBy: rest.KeyText(c.Key), CreatedAt: c.Now, UpdatedAt: c.Now, Version: 1,
 	}}
 	if d.counts, err = a.cfg.Store.CountByEndpoint(ctx, store.MatchOf(&d.job), maxReplayCount); err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)

@@ -77,8 +77,8 @@ func TestReplayIsCreated(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("replay (-want +got):\n%s", diff)
 	}
-	if j := w.job(id); j.Ramp != 3 || j.Upto != store.ReplayUpto(w.clock.now()) || j.EndpointID == 0 {
-		t.Errorf("stored ramp %v, upto %d, endpoint %d", j.Ramp, j.Upto, j.EndpointID)
+	if j := w.job(id); j.Ramp != 3 || j.EndID != store.ReplayEnd(w.clock.now()) || j.EndpointID == 0 {
+		t.Errorf("stored ramp %v, upto %d, endpoint %d", j.Ramp, j.EndID, j.EndpointID)
 	}
 	again := w.must(http.StatusOK, http.MethodGet, "/v1/tenants/-/replays/"+id, w.adminRead, nil)
 	if again.header.Get("ETag") != `"1"` {

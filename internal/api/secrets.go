@@ -159,7 +159,7 @@ func (a *API) rotate(ctx context.Context, c *rest.Call, e hook.Endpoint, s sign.
 	if err := a.cfg.Store.RotateSecret(ctx, stored, previousExpire, c.Now, rec); err != nil {
 		return fmt.Errorf("rotate secret: %w", err)
 	}
-	a.cfg.Bell.EndpointChanged(e.TenantID, e.ID)
+	a.cfg.Notifier.EndpointChanged(e.TenantID, e.ID)
 	return nil
 }
 

@@ -49,7 +49,7 @@ func (a *API) deleteTenant(ctx context.Context, c *rest.Call, in *tenantDelete) 
 		return nil, fmt.Errorf("delete tenant: %w", err)
 	}
 	a.server.ForgetTenants()
-	a.cfg.Bell.TenantChanged(t.ID)
+	a.cfg.Notifier.TenantChanged(t.ID)
 	return out, nil
 }
 

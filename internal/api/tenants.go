@@ -119,7 +119,7 @@ func (a *API) createTenant(ctx context.Context, c *rest.Call, in *tenantCreate) 
 	if err := a.cfg.Store.CreateTenant(ctx, t, rec); err != nil {
 		return nil, fmt.Errorf("create tenant: %w", err)
 	}
-	a.cfg.Bell.TenantChanged(t.ID)
+	a.cfg.Notifier.TenantChanged(t.ID)
 	return &rest.Created[view.Tenant]{Location: tenantsPath + "/" + id, Body: showTenantWith(t, resolved)}, nil
 }
 
@@ -212,7 +212,7 @@ func (a *API) storeTenant(ctx context.Context, c *rest.Call, before hook.Tenant,
 		return nil, fmt.Errorf("change tenant: %w", err)
 	}
 	a.server.ForgetTenants() // its uid may have moved
-	a.cfg.Bell.TenantChanged(t.ID)
+	a.cfg.Notifier.TenantChanged(t.ID)
 	return &rest.Versioned[view.Tenant]{ETag: rest.ETag(t.Rev), Body: showTenantWith(t, resolved)}, nil
 }
 

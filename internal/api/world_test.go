@@ -31,17 +31,17 @@ import (
 
 // world is an API over a real store, with the parts beside it faked.
 type world struct {
-	look   int // deliveries to look at for a page, 0 for the usual
-	t      *testing.T
-	db     *sqlite.DB
-	path   string
-	api    *api.API
-	ids    *hook.IDSource
-	clock  *clock
-	ingest *fakeIngest
-	bell   *fakeBell
-	health *fakeHealth
-	logs   *logBuffer
+	look     int // deliveries to look at for a page, 0 for the usual
+	t        *testing.T
+	db       *sqlite.DB
+	path     string
+	api      *api.API
+	ids      *hook.IDSource
+	clock    *clock
+	ingest   *fakeIngest
+	notifier *fakeNotifier
+	health   *fakeHealth
+	logs     *logBuffer
 
 	backups *fakeBackups
 
@@ -104,12 +104,12 @@ type nearsighted struct {
 }
 
 func (s nearsighted) ListDeliveries(ctx context.Context, f store.DeliveryFilter, p store.Page) ([]store.DeliveryRow, hook.ID, error) {
-	p.Look = *s.look
+	p.ScanLimit = *s.look
 	return s.DB.ListDeliveries(ctx, f, p)
 }
 
 func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, p store.Page) (store.Counted, error) {
-	p.Look = *s.look
+	p.ScanLimit = *s.look
 	return s.DB.CountMatching(ctx, f, p)
 }
 
@@ -129,7 +129,7 @@ func newWorld(t *testing.T, tune ...func(*api.Config)) *world {
 func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	t.Helper()
 	w := &world{
-		t: t, clock: &clock{t: worldStart}, bell: &fakeBell{}, health: &fakeHealth{}, logs: &logBuffer{}, backups: &fakeBackups{text: "a copy"},
+		t: t, clock: &clock{t: worldStart}, notifier: &fakeNotifier{}, health: &fakeHealth{}, logs: &logBuffer{}, backups: &fakeBackups{text: "a copy"},
 		path: filepath.Join(t.TempDir(), sqlite.FileName), epochs: map[int]int64{},
 	}
 	db, err := sqlite.Open(t.Context(), w.path, sqlite.Options{})
@@ -145,7 +145,7 @@ func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	w.ok(err)
 	cfg := api.Config{
 		Metrics: rest.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
-		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Bell: w.bell, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
+		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Notifier: w.notifier, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,
 		ReadTimeout: time.Minute, // no test is about it, and the machine may be busy
 		Log:         slog.New(slog.NewJSONHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -502,31 +502,33 @@ func (f *fakeIngest) last(t *testing.T) hook.Submission {
 	return f.got[len(f.got)-1]
 }
 
-// fakeBell remembers what it was told.
-type fakeBell struct {
+// fakeNotifier remembers what it was told.
+type fakeNotifier struct {
 	mu    sync.Mutex
 	rings []string
 }
 
-func (b *fakeBell) ring(s string) {
+func (b *fakeNotifier) ring(s string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rings = append(b.rings, s)
 }
 
-func (b *fakeBell) EndpointChanged(_, e hook.ID) { b.ring("endpoint " + hook.EndpointPrefix.Format(e)) }
-func (b *fakeBell) TenantChanged(t hook.ID)      { b.ring("tenant " + hook.TenantPrefix.Format(t)) }
-func (b *fakeBell) DeliveryChanged(_, e hook.ID) {
+func (b *fakeNotifier) EndpointChanged(_, e hook.ID) {
+	b.ring("endpoint " + hook.EndpointPrefix.Format(e))
+}
+func (b *fakeNotifier) TenantChanged(t hook.ID) { b.ring("tenant " + hook.TenantPrefix.Format(t)) }
+func (b *fakeNotifier) DeliveryChanged(_, e hook.ID) {
 	b.ring("delivery of " + hook.EndpointPrefix.Format(e))
 }
 
-func (b *fakeBell) heard(s string) bool {
+func (b *fakeNotifier) heard(s string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Contains(b.rings, s)
 }
 
-func (b *fakeBell) times(s string) (n int) {
+func (b *fakeNotifier) times(s string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.rings {

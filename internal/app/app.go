@@ -188,8 +188,8 @@ func (a *App) build() error {
 	hints, _ := a.db.(store.Hints)
 	a.dispatcher, err = dispatch.New(dispatch.Config{
 		Store: a.db, Settler: a.writer, Sender: a.client, Vault: a.vault, IDs: a.ids, Node: a.node, Log: a.log,
-		Hints: hints, ServerPolicy: policyLevel, Watch: lookout{a.watch, a.metrics},
-		Keeper:      &keeper{store: a.db, ids: a.ids, bell: bell{a}, announce: a.announceEvent},
+		Hints: hints, ServerPolicy: policyLevel, Observer: fanout{a.watch, a.metrics},
+		Disabler:    &disabler{store: a.db, ids: a.ids, notify: notifier{a}, announce: a.announceEvent},
 		MaxInFlight: o.MaxInFlight, Window: o.Window, PayloadMemory: o.PayloadMemory,
 		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew, ProxyInUse: o.EgressProxy != "",
 	})
@@ -211,14 +211,14 @@ func (a *App) build() error {
 		return err
 	}
 	a.replays, err = replay.New(replay.Config{
-		Store: a.db, Lanes: a.db, Bell: bell{a}, IDs: a.ids, Log: a.log,
+		Store: a.db, Lanes: a.db, Notifier: notifier{a}, IDs: a.ids, Log: a.log,
 		Owns: a.dispatcher.Owns,
 	})
 	if err != nil {
 		return err
 	}
 	a.api, err = api.New(api.Config{
-		Store: a.db, Ingest: a.ingest, Bell: bell{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
+		Store: a.db, Ingest: a.ingest, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		TrustedProxies: o.TrustedProxies, Backups: a.backups(),
 		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
@@ -392,23 +392,23 @@ func (a *App) announce(newKey string) {
 	}
 }
 
-// bell passes changes made through the API on to whoever caches or acts on
+// notifier passes changes made through the API on to whoever caches or acts on
 // them.
-type bell struct{ a *App }
+type notifier struct{ a *App }
 
-func (b bell) EndpointChanged(tenant, endpoint hook.ID) {
-	b.a.ingest.Forget(tenant)
-	b.a.dispatcher.EndpointChanged(endpoint)
+func (n notifier) EndpointChanged(tenant, endpoint hook.ID) {
+	n.a.ingest.Forget(tenant)
+	n.a.dispatcher.EndpointChanged(endpoint)
 }
 
-func (b bell) TenantChanged(tenant hook.ID) {
-	b.a.ingest.Forget(tenant)
-	b.a.dispatcher.TenantChanged(tenant)
+func (n notifier) TenantChanged(tenant hook.ID) {
+	n.a.ingest.Forget(tenant)
+	n.a.dispatcher.TenantChanged(tenant)
 }
 
-func (b bell) DeliveryChanged(_, endpoint hook.ID) { b.a.dispatcher.DeliveryChanged(endpoint) }
+func (n notifier) DeliveryChanged(_, endpoint hook.ID) { n.a.dispatcher.DeliveryChanged(endpoint) }
 
-func (b bell) Due(_, endpoint hook.ID) { b.a.dispatcher.DeliveryDue(endpoint) }
+func (n notifier) DueNow(_, endpoint hook.ID) { n.a.dispatcher.DueNow(endpoint) }
 
 // health answers the probes of load balancers and orchestrators.
 type health struct{ a *App }

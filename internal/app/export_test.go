@@ -38,17 +38,17 @@ func OutageLog(h slog.Handler, ping func(context.Context) error) (*slog.Logger, 
 	return slog.New(outageHandler{h, o}), o.run
 }
 
-// Announced is what a keeper tells.
+// Announced is what a disabler tells.
 type Announced func(event string, tenant, endpoint hook.ID, detail map[string]any)
 
-// Bell is what a keeper rings.
-type Bell interface {
+// Notifier is what a disabler rings.
+type Notifier interface {
 	EndpointChanged(tenant, endpoint hook.ID)
 }
 
-// NewKeeper returns the keeper of endpoints by itself.
-func NewKeeper(db store.DB, ids *hook.IDSource, b Bell, tell Announced) dispatch.Keeper {
-	return &keeper{store: db, ids: ids, bell: b, announce: tell}
+// NewDisabler returns the disabler of endpoints by itself.
+func NewDisabler(db store.DB, ids *hook.IDSource, b Notifier, tell Announced) dispatch.EndpointDisabler {
+	return &disabler{store: db, ids: ids, notify: b, announce: tell}
 }
 
 // ParseLimits is PolicyLimits.parse for tests.

@@ -40,33 +40,33 @@ func (a *App) buildWatch() (err error) {
 	return nil
 }
 
-// lookout hands what the dispatcher tells to the watcher and to the metrics.
-type lookout struct {
+// fanout hands what the dispatcher tells to the watcher and to the metrics.
+type fanout struct {
 	watch   *watch.Watcher
 	metrics *metric.Metrics
 }
 
-var _ dispatch.Watcher = lookout{}
+var _ dispatch.Observer = fanout{}
 
-func (l lookout) Attempted(a dispatch.Attempted) {
-	l.watch.Attempted(a.Tenant, a.Endpoint, a.Kind)
-	l.metrics.Attempted(a.Kind, a.Class, a.Reason)
+func (f fanout) Attempted(a dispatch.Attempted) {
+	f.watch.Attempted(a.Tenant, a.Endpoint, a.Kind)
+	f.metrics.Attempted(a.Kind, a.Class, a.Reason)
 }
 
-func (l lookout) LaneOpened(tenant, endpoint hook.ID) {
-	l.watch.LaneOpened(tenant, endpoint)
-	l.metrics.BreakerOpened()
+func (f fanout) LaneOpened(tenant, endpoint hook.ID) {
+	f.watch.LaneOpened(tenant, endpoint)
+	f.metrics.BreakerOpened()
 }
 
-func (l lookout) LaneFound(tenant, endpoint hook.ID) { l.watch.LaneFound(tenant, endpoint) }
+func (f fanout) LaneFound(tenant, endpoint hook.ID) { f.watch.LaneFound(tenant, endpoint) }
 
-func (l lookout) LaneClosed(tenant, endpoint hook.ID) {
-	if wasOpen := l.watch.LaneClosed(tenant, endpoint); wasOpen {
-		l.metrics.BreakerClosed()
+func (f fanout) LaneClosed(tenant, endpoint hook.ID) {
+	if wasOpen := f.watch.LaneClosed(tenant, endpoint); wasOpen {
+		f.metrics.BreakerClosed()
 	}
 }
 
-func (l lookout) LaneLeft(tenant, endpoint hook.ID) { l.watch.LaneLeft(tenant, endpoint) }
+func (f fanout) LaneLeft(tenant, endpoint hook.ID) { f.watch.LaneLeft(tenant, endpoint) }
 
 // committed hands a batch on that is on disk.
 func (a *App) committed(b *store.Batch) {

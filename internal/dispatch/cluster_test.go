@@ -171,16 +171,16 @@ func (b *book) end(shard int) time.Time {
 
 // peer is one more node beside the rig's own, on the rig's store and sink.
 type peer struct {
-	db     *shared
-	node   hook.Node
-	writer *store.Writer
-	d      *dispatch.Dispatcher
-	sends  sender
-	keeper dispatch.Keeper
-	hints  store.Hints
-	config func(*dispatch.Config)
-	halt   [2]func()
-	ended  chan error // of the dispatcher
+	db       *shared
+	node     hook.Node
+	writer   *store.Writer
+	d        *dispatch.Dispatcher
+	sends    sender
+	disabler dispatch.EndpointDisabler
+	hints    store.Hints
+	config   func(*dispatch.Config)
+	halt     [2]func()
+	ended    chan error // of the dispatcher
 }
 
 // sender tags what a node sends.
@@ -228,7 +228,7 @@ func (r *rig) join(b *book, name string, tune ...func(*peer)) *peer {
 	r.must(err)
 	cfg := dispatch.Config{
 		Store: p.db, Settler: p.writer, Sender: &p.sends, Vault: r.vault, IDs: ids, Node: p.node, Log: log, Loops: 2, Seed: 7,
-		Keeper: p.keeper, Hints: p.hints,
+		Disabler: p.disabler, Hints: p.hints,
 	}
 	if p.config != nil {
 		p.config(&cfg)

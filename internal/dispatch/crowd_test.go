@@ -13,7 +13,7 @@ import (
 
 // leavers counts the lanes that leave memory.
 type leavers struct {
-	dispatch.Watcher
+	dispatch.Observer
 	n atomic.Int64
 }
 
@@ -29,7 +29,7 @@ func TestCrowdLeavesSoon(t *testing.T) {
 		const crowd, lanes = 5, 20
 		left := &leavers{}
 		r := newRig(t, func(arrival) egress.Result { return egress.Result{Status: 200} }, func(r *rig) {
-			r.config = func(c *dispatch.Config) { c.Loops, c.Crowd, c.Watch = 1, crowd, left }
+			r.config = func(c *dispatch.Config) { c.Loops, c.Crowd, c.Observer = 1, crowd, left }
 		})
 		defer r.close()
 		var endpoints []hook.Endpoint

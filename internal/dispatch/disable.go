@@ -11,9 +11,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
-// Keeper keeps the endpoints. The dispatcher only finds out that one must be
+// EndpointDisabler turns endpoints off. The dispatcher only finds out that one must be
 // turned off, and holds its lane until that is done.
-type Keeper interface {
+type EndpointDisabler interface {
 	// Disable turns an endpoint off and returns its new Rev. It fails with
 	// hook.ErrVersionMismatch when the endpoint was changed since it had d.Rev:
 	// then a person has decided about it. It is called again, with the same
@@ -53,7 +53,7 @@ type Failing struct {
 // nothing: whoever resumed it meanwhile wins.
 func (l *loop) disableReason(f *flight, c lane.Change, v policy.Verdict) DisableReason {
 	r := f.r
-	if l.d.cfg.Keeper == nil || r.dropped || r.disabledFrom != 0 || r.dest.state == hook.Disabled || f.dest.rev != r.dest.rev {
+	if l.d.cfg.Disabler == nil || r.dropped || r.disabledFrom != 0 || r.dest.state == hook.Disabled || f.dest.rev != r.dest.rev {
 		return ""
 	}
 	switch {
@@ -83,7 +83,7 @@ func (l *loop) askKeeper(r *runner, ask Disabling) {
 	l.d.work.Go(func() {
 		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
 		defer cancel()
-		rev, err := l.d.cfg.Keeper.Disable(ctx, ask)
+		rev, err := l.d.cfg.Disabler.Disable(ctx, ask)
 		l.post(func() { l.keeperAnswered(r, ask, rev, err) })
 	})
 }
@@ -125,8 +125,8 @@ func (r *runner) isHeld(t *destination) bool {
 
 // warnOfFailing passes on that an endpoint is on its way to be turned off.
 func (l *loop) warnOfFailing(r *runner, c lane.Change) {
-	if c.FailingWarn > 0 && l.d.cfg.Keeper != nil {
-		l.d.cfg.Keeper.Failing(Failing{
+	if c.FailingWarn > 0 && l.d.cfg.Disabler != nil {
+		l.d.cfg.Disabler.Failing(Failing{
 			Tenant: r.tenant, Endpoint: r.endpoint, Since: r.lane.FailingSince(), Percent: c.FailingWarn,
 		})
 	}

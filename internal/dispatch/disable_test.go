@@ -15,8 +15,8 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// keeper turns endpoints off on the rig's store, as the server does.
-type keeper struct {
+// disabler turns endpoints off on the rig's store, as the server does.
+type disabler struct {
 	r *rig
 	// before runs at the start of every call; its error is the call's.
 	before func() error
@@ -27,7 +27,7 @@ type keeper struct {
 	warned   []int
 }
 
-func (k *keeper) Disable(ctx context.Context, d dispatch.Disabling) (int64, error) {
+func (k *disabler) Disable(ctx context.Context, d dispatch.Disabling) (int64, error) {
 	k.mu.Lock()
 	k.asked = append(k.asked, d)
 	k.mu.Unlock()
@@ -53,37 +53,37 @@ func (k *keeper) Disable(ctx context.Context, d dispatch.Disabling) (int64, erro
 	return e.Rev, err
 }
 
-func (k *keeper) Failing(f dispatch.Failing) {
+func (k *disabler) Failing(f dispatch.Failing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.warned = append(k.warned, f.Percent)
 }
 
 // times returns when endpoints were turned off.
-func (k *keeper) times() []time.Time {
+func (k *disabler) times() []time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.disabled)
 }
 
 // calls counts how often an endpoint was to be turned off.
-func (k *keeper) calls() int {
+func (k *disabler) calls() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.asked)
 }
 
-func (k *keeper) warnings() []int {
+func (k *disabler) warnings() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.warned)
 }
 
-// keptBy makes the rig's dispatcher use the keeper.
-func keptBy(k *keeper) func(*rig) {
+// keptBy makes the rig's dispatcher use the disabler.
+func keptBy(k *disabler) func(*rig) {
 	return func(r *rig) {
 		k.r = r
-		r.config = func(c *dispatch.Config) { c.Keeper = k }
+		r.config = func(c *dispatch.Config) { c.Disabler = k }
 	}
 }
 
@@ -118,7 +118,7 @@ func TestGoneTurnsTheEndpointOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dest scripted
 		dest.status.Store(410)
-		k := &keeper{}
+		k := &disabler{}
 		r := newRig(t, dest.answer, keptBy(k))
 		defer r.close()
 		e := r.endpoint("")
@@ -163,7 +163,7 @@ func TestGoneTurnsTheEndpointOff(t *testing.T) {
 func TestGoneIsJustPermanentWhenAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := &keeper{}
+		k := &disabler{}
 		r := newRig(t, always(410), keptBy(k))
 		defer r.close()
 		e := r.endpoint(`{"classify":{"on_gone":"dead_letter"}}`)
@@ -182,7 +182,7 @@ func TestHeldWhileItCannotBeTurnedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
 		down.Store(true)
-		k := &keeper{before: func() error {
+		k := &disabler{before: func() error {
 			if down.Load() {
 				return errors.New("store is away")
 			}
@@ -221,7 +221,7 @@ func TestPersonWinsOverLate410(t *testing.T) {
 		began := time.Now()
 		resumed := began.Add(5 * time.Second)
 		var sent atomic.Int64
-		k := &keeper{}
+		k := &disabler{}
 		r := newRig(t, func(a arrival) egress.Result {
 			if !a.at.Before(resumed) {
 				return egress.Result{Status: 200}
@@ -258,7 +258,7 @@ func TestPersonWinsWhileItIsTurnedOff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var dest scripted
 				dest.status.Store(410)
-				k := &keeper{}
+				k := &disabler{}
 				r := newRig(t, dest.answer, keptBy(k))
 				defer r.close()
 				e := r.endpoint("")
@@ -307,9 +307,9 @@ func TestDisabledOverNodes(t *testing.T) {
 		var dest scripted
 		dest.status.Store(410)
 		r, b := newCluster(t, dest.answer)
-		k := &keeper{r: r}
-		one := r.join(b, "one", func(p *peer) { p.keeper = k })
-		two := r.join(b, "two", func(p *peer) { p.keeper = k })
+		k := &disabler{r: r}
+		one := r.join(b, "one", func(p *peer) { p.disabler = k })
+		two := r.join(b, "two", func(p *peer) { p.disabler = k })
 		defer func() { r.must(r.db.Close()) }()
 		defer one.stop()
 		defer two.stop()

@@ -52,7 +52,7 @@ func probeAmong(refs []lane.Ref) int {
 	}
 	best := 0
 	for i, r := range refs {
-		if (r.Fails == 0) == (refs[best].Fails == 0) || r.Fails == 0 {
+		if (r.FailedAttempts == 0) == (refs[best].FailedAttempts == 0) || r.FailedAttempts == 0 {
 			best = i
 		}
 	}

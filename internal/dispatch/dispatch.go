@@ -54,10 +54,10 @@ type Config struct {
 	Log     *slog.Logger
 	// Hints reaches the other nodes; nil when there are none.
 	Hints store.Hints
-	// Watch hears what happens; nil: nobody does.
-	Watch Watcher
-	// Keeper turns endpoints off; nil: they stay on whatever they answer.
-	Keeper Keeper
+	// Observer hears what happens; nil: nobody does.
+	Observer Observer
+	// Disabler turns endpoints off; nil: they stay on whatever they answer.
+	Disabler EndpointDisabler
 	// ServerPolicy is the server's policy level, JSON; nil means none.
 	ServerPolicy []byte
 
@@ -103,8 +103,8 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Store == nil || cfg.Settler == nil || cfg.Sender == nil || cfg.Vault == nil || cfg.IDs == nil || cfg.Log == nil {
 		return nil, errors.New("dispatch: Store, Settler, Sender, Vault, IDs and Log are required")
 	}
-	if cfg.Watch == nil {
-		cfg.Watch = unwatched{}
+	if cfg.Observer == nil {
+		cfg.Observer = unobserved{}
 	}
 	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 1024)
 	cfg.Window = cmp.Or(cfg.Window, 512)
@@ -256,18 +256,18 @@ func (d *Dispatcher) tenantChanged(tenant hook.ID) {
 	}
 }
 
-// DeliveryDue makes the owner of the endpoint's lane look for due deliveries.
-func (d *Dispatcher) DeliveryDue(endpoint hook.ID) {
-	d.deliveryDue(endpoint)
+// DueNow makes the owner of the endpoint's lane look for due deliveries.
+func (d *Dispatcher) DueNow(endpoint hook.ID) {
+	d.dueNow(endpoint)
 	d.hinter.tell(store.HintDue, endpoint)
 }
 
 // Owns reports whether this node owns the shard.
 func (d *Dispatcher) Owns(shard int) bool { return d.owner.Owns(shard) }
 
-// deliveryDue makes the lane of an endpoint of this node look for due
+// dueNow makes the lane of an endpoint of this node look for due
 // deliveries.
-func (d *Dispatcher) deliveryDue(endpoint hook.ID) {
+func (d *Dispatcher) dueNow(endpoint hook.ID) {
 	l := d.loopOf(endpoint)
 	l.post(func() { l.lookForWork(endpoint) })
 }
@@ -305,7 +305,7 @@ func (d *Dispatcher) listen(ctx context.Context) {
 		case store.HintDue:
 			for _, id := range h.IDs {
 				if d.owner.Owns(hook.ShardOf(id)) {
-					d.deliveryDue(id)
+					d.dueNow(id)
 				}
 			}
 		case store.HintEndpoint:

@@ -33,7 +33,7 @@ func TestDaysOfFailuresTurnTheEndpointOff(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var up atomic.Bool
-				k := &keeper{}
+				k := &disabler{}
 				r := newRig(t, func(arrival) egress.Result {
 					if up.Load() {
 						return egress.Result{Status: 200}
@@ -78,7 +78,7 @@ func TestDaysOfFailuresTurnTheEndpointOff(t *testing.T) {
 func TestBurstCountsOverEviction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := &keeper{}
+		k := &disabler{}
 		r := newRig(t, always(404), keptBy(k))
 		defer r.close()
 		e := r.endpoint("")
@@ -174,7 +174,7 @@ func TestNotTurnedOff(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				k := &keeper{}
+				k := &disabler{}
 				r := newRig(t, func(a arrival) egress.Result { return tc.answer(a.at.Sub(began)) }, keptBy(k))
 				defer r.close()
 				e := r.endpoint(tc.policy)

@@ -195,7 +195,7 @@ func (l *loop) install(now time.Time, r *runner, got loaded) {
 	if got.dest.resetWantedAt.After(old.resetWantedAt) {
 		r.lane.Reset(now)
 		r.forgetHost(now)
-		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
+		l.d.cfg.Observer.LaneClosed(r.tenant, r.endpoint)
 	}
 	if got.dest.probeWantedAt.After(old.probeWantedAt) {
 		r.probeAsked = true
@@ -212,7 +212,7 @@ func (l *loop) resume(now time.Time, r *runner) {
 	r.lane.Resume(now)
 	if r.discards() {
 		r.lane.Reset(now)
-		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
+		l.d.cfg.Observer.LaneClosed(r.tenant, r.endpoint)
 	}
 }
 
@@ -240,7 +240,7 @@ func (l *loop) firstInstall(now time.Time, r *runner, got loaded) {
 		l.evictToDisk(r)
 	}
 	if r.lane.State() != lane.Closed {
-		l.d.cfg.Watch.LaneFound(r.tenant, r.endpoint)
+		l.d.cfg.Observer.LaneFound(r.tenant, r.endpoint)
 	}
 }
 

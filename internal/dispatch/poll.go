@@ -102,7 +102,7 @@ func (n *shardLanes) Poll(ctx context.Context, lastOther time.Time) error {
 		n.polled = began
 		for _, id := range endpoints {
 			if n.d.owner.Owns(hook.ShardOf(id)) {
-				n.d.deliveryDue(id)
+				n.d.dueNow(id)
 			}
 		}
 	}

@@ -151,7 +151,7 @@ func (s *probeSearch) look(page []hook.Delivery, first bool) {
 			if first {
 				s.manual = append(s.manual, *d)
 			}
-		case d.Progress.Fails == 0 && len(s.fresh) < freshFound:
+		case d.Progress.FailedAttempts == 0 && len(s.fresh) < freshFound:
 			s.fresh = append(s.fresh, *d)
 		case s.failed == nil:
 			s.failed = d

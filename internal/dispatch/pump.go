@@ -212,5 +212,5 @@ func (l *loop) drop(r *runner) {
 	l.leaveSeat(time.Now(), r)
 	r.win.Each(l.dropPayload)
 	delete(l.runners, r.endpoint)
-	l.d.cfg.Watch.LaneLeft(r.tenant, r.endpoint)
+	l.d.cfg.Observer.LaneLeft(r.tenant, r.endpoint)
 }

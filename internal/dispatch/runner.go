@@ -111,8 +111,8 @@ func (r *runner) enqueue(now time.Time, it *window.Item) {
 func refOf(it *window.Item) lane.Ref {
 	p := &it.Delivery.Progress
 	return lane.Ref{
-		ID: it.Delivery.ID, FirstDue: p.RunDueAt, Charged: p.Charged, Fails: p.Fails,
-		Tried: p.Fails > 0 || p.Failures > 0, Replay: it.Delivery.ReplayID != 0, Manual: it.Manual(),
+		ID: it.Delivery.ID, FirstDue: p.RunDueAt, Charged: p.Charged, FailedAttempts: p.FailedAttempts,
+		Tried: p.FailedAttempts > 0 || p.BackoffSteps > 0, Replay: it.Delivery.ReplayID != 0, Manual: it.Manual(),
 	}
 }
 

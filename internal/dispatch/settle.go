@@ -80,11 +80,11 @@ func (l *loop) note(r *runner, c lane.Change, v policy.Verdict) {
 		if !r.discards() {
 			l.evictToDisk(r)
 		}
-		l.d.cfg.Watch.LaneOpened(r.tenant, r.endpoint)
+		l.d.cfg.Observer.LaneOpened(r.tenant, r.endpoint)
 		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
 	}
 	if c.Closed {
-		l.d.cfg.Watch.LaneClosed(r.tenant, r.endpoint)
+		l.d.cfg.Observer.LaneClosed(r.tenant, r.endpoint)
 		l.d.cfg.Log.Info("lane closed", "endpoint", hook.EndpointPrefix.Format(r.endpoint))
 	}
 	l.warnOfFailing(r, c)

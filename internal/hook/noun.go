@@ -122,14 +122,14 @@ type Restore struct {
 // Progress is what the current run has used up. A run starts at accept or at a
 // replay.
 type Progress struct {
-	Run       int
-	RunDueAt  time.Time     // first due time of the run; age counts from here
-	Charged   int           // charged attempts
-	Failures  int           // failed attempts that advance the backoff
-	Fails     int           // failed attempts of any kind, probes included
-	Throttles int           // throttled attempts in a row
-	PrevDelay time.Duration // last decorrelated draw, 0 before the first
-	Limited   Tally         // charged attempts by limited reason
+	Run            int
+	RunDueAt       time.Time     // first due time of the run; age counts from here
+	Charged        int           // charged attempts
+	BackoffSteps   int           // failed attempts that advance the backoff
+	FailedAttempts int           // failed attempts of any kind, probes included
+	Throttles      int           // throttled attempts in a row
+	PrevDelay      time.Duration // last decorrelated draw, 0 before the first
+	Limited        Tally         // charged attempts by limited reason
 }
 
 // Tally counts attempts by reason. It is nil for nearly every delivery.

@@ -63,10 +63,10 @@ type ReplayJob struct {
 	MaxMultiple       float64 // of PerMinute
 	PauseErrorPercent float64 // share of errors above which it pauses itself
 
-	// Deliveries up to Cursor have been fed; those from Upto on are younger
+	// Deliveries up to Cursor have been fed; those from EndID on are younger
 	// than the job. PacedAt is how far the pace has been used up.
 	Cursor  ID
-	Upto    ID
+	EndID   ID
 	PacedAt time.Time
 
 	Total  int64 // deliveries in the set, -1: not counted
@@ -100,7 +100,7 @@ type ReplayCounts struct {
 func (c ReplayCounts) Outstanding() int64 { return max(c.Fed-c.Delivered-c.Failed, 0) }
 
 // AllFed reports whether the whole set has been walked.
-func (j *ReplayJob) AllFed() bool { return j.Cursor >= j.Upto }
+func (j *ReplayJob) AllFed() bool { return j.Cursor >= j.EndID }
 
 // ReplayFilter selects deliveries. Empty fields do not filter; values of one
 // field are alternatives, fields must all match.

@@ -142,7 +142,7 @@ func (l *Lane) pick() Ref {
 func (l *Lane) HasFresh() bool {
 	for _, q := range []*queue{&l.live, &l.back} {
 		for i := range q.len() {
-			if r := q.at(i); r.Fails == 0 || r.Manual {
+			if r := q.at(i); r.FailedAttempts == 0 || r.Manual {
 				return true
 			}
 		}
@@ -171,8 +171,8 @@ func betterProbe(a, b Ref) bool {
 	if a.Manual != b.Manual {
 		return a.Manual
 	}
-	if a.Fails != b.Fails {
-		return a.Fails < b.Fails
+	if a.FailedAttempts != b.FailedAttempts {
+		return a.FailedAttempts < b.FailedAttempts
 	}
 	return a.FirstDue.After(b.FirstDue)
 }

@@ -83,7 +83,7 @@ func (s *street) send(r *house) bool {
 	c := l.Result(s.now, 0.5, dec.Tag, o)
 	if o.Class != hook.Success {
 		r.road.id++
-		l.Arrive(lane.Ref{ID: r.road.id, FirstDue: s.now, Fails: 1})
+		l.Arrive(lane.Ref{ID: r.road.id, FirstDue: s.now, FailedAttempts: 1})
 	}
 	s.h.Result(s.now, s.now, load, o.Class)
 	switch {

@@ -72,13 +72,13 @@ func (s State) String() string {
 
 // Ref is a delivery as the lane sees it.
 type Ref struct {
-	ID       hook.ID
-	FirstDue time.Time // first due time of the run
-	Charged  int       // charged attempts of the run
-	Fails    int       // failed attempts of the run of any kind, probes included
-	Tried    bool      // the run has had an attempt
-	Replay   bool      // the run was started by a replay
-	Manual   bool      // a person asked for this send
+	ID             hook.ID
+	FirstDue       time.Time // first due time of the run
+	Charged        int       // charged attempts of the run
+	FailedAttempts int       // failed attempts of the run of any kind, probes included
+	Tried          bool      // the run has had an attempt
+	Replay         bool      // the run was started by a replay
+	Manual         bool      // a person asked for this send
 }
 
 // kind is what an attempt of r outside a probe is called.
@@ -246,7 +246,7 @@ func (l *Lane) Arrive(r Ref) {
 // isLive tells events of a healthy time from the backlog of an outage, which
 // must not delay them.
 func (l *Lane) isLive(r Ref) bool {
-	return l.state == Closed && r.Fails == 0 && !r.Replay && r.FirstDue.After(l.lastBad)
+	return l.state == Closed && r.FailedAttempts == 0 && !r.Replay && r.FirstDue.After(l.lastBad)
 }
 
 // Return puts back a delivery whose probe failed; it stays held, ahead of the

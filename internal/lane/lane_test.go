@@ -206,10 +206,10 @@ func TestProbeCarriesNewestNeverFailed(t *testing.T) {
 	d := drive(t, config())
 	d.open()
 	d.l.Drop()
-	d.l.Arrive(lane.Ref{ID: 100, FirstDue: d.now.Add(3 * time.Second), Fails: 2})
+	d.l.Arrive(lane.Ref{ID: 100, FirstDue: d.now.Add(3 * time.Second), FailedAttempts: 2})
 	d.l.Arrive(lane.Ref{ID: 101, FirstDue: d.now.Add(1 * time.Second)})
 	d.l.Arrive(lane.Ref{ID: 102, FirstDue: d.now.Add(2 * time.Second)})
-	d.l.Arrive(lane.Ref{ID: 103, FirstDue: d.now.Add(4 * time.Second), Fails: 1})
+	d.l.Arrive(lane.Ref{ID: 103, FirstDue: d.now.Add(4 * time.Second), FailedAttempts: 1})
 	var got []hook.ID
 	for range 4 {
 		d.now = d.now.Add(2 * time.Minute)
@@ -385,7 +385,7 @@ func TestManualSend(t *testing.T) {
 	}
 	d.result(dec, hook.Success)
 	d.open()
-	d.l.Manual(d.now, lane.Ref{ID: 98, Fails: 7})
+	d.l.Manual(d.now, lane.Ref{ID: 98, FailedAttempts: 7})
 	dec = d.send()
 	if dec.Ref.ID != 98 || dec.Kind != hook.Manual || !dec.Tag.Probe {
 		t.Errorf("decision on an open lane = %+v, want delivery 98 as the probe, at once", dec)

@@ -176,8 +176,8 @@ func (m *machine) wake(t *rapid.T) {
 func (m *machine) arrive(t *rapid.T) {
 	fails := rapid.IntRange(-3, 2).Draw(t, "fails")
 	m.handIn(t, lane.Ref{
-		FirstDue: m.now.Add(-time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "age"))),
-		Fails:    max(fails, 0), Charged: max(fails, 0), Tried: fails > 0,
+		FirstDue:       m.now.Add(-time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "age"))),
+		FailedAttempts: max(fails, 0), Charged: max(fails, 0), Tried: fails > 0,
 		Replay: rapid.IntRange(0, 5).Draw(t, "replay") == 0,
 	})
 }
@@ -354,7 +354,7 @@ func (m *machine) result(t *rapid.T, f *flight, u float64, o lane.Outcome) {
 
 	r := f.dec.Ref
 	if o.Class != hook.Success && o.Class != hook.Local {
-		r.Fails++
+		r.FailedAttempts++
 	}
 	r.Tried = true
 	switch {
@@ -459,7 +459,7 @@ func (m *machine) feed(t *rapid.T, e *modelled) {
 	for m.l.Queued() < 12 {
 		r := lane.Ref{FirstDue: m.now}
 		if e.rng.IntN(2) == 0 {
-			r.FirstDue, r.Fails, r.Charged, r.Tried = start.Add(-time.Hour), 1, 1, true
+			r.FirstDue, r.FailedAttempts, r.Charged, r.Tried = start.Add(-time.Hour), 1, 1, true
 		}
 		m.handIn(t, r)
 	}

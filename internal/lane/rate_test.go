@@ -95,7 +95,7 @@ func (r *road) land() {
 	r.l.Result(r.now, 0.5, f.dec.Tag, o)
 	if isFailure(o.Class) { // it comes again; what it carries does not matter here
 		r.id++
-		r.l.Arrive(lane.Ref{ID: r.id, FirstDue: r.now, Fails: 1})
+		r.l.Arrive(lane.Ref{ID: r.id, FirstDue: r.now, FailedAttempts: 1})
 	}
 }
 

@@ -105,7 +105,7 @@ func TestWishSurvivesTheOutage(t *testing.T) {
 		l.Arrive(lane.Ref{ID: id + 1, FirstDue: now})
 		flying = append(flying, l.Next(now, 100))
 	}
-	l.Manual(now, lane.Ref{ID: 99, FirstDue: now.Add(-time.Hour), Fails: 3})
+	l.Manual(now, lane.Ref{ID: 99, FirstDue: now.Add(-time.Hour), FailedAttempts: 3})
 	for _, dec := range flying {
 		l.Result(now, 0.5, dec.Tag, lane.Outcome{Class: hook.Down})
 	}

@@ -62,7 +62,7 @@ func (p *Policy) Judge(prog hook.Progress, due time.Time, o Outcome) Verdict {
 		v.Progress.Charged++
 	}
 	if v.Class != hook.Success && v.Class != hook.Local {
-		v.Progress.Fails++
+		v.Progress.FailedAttempts++
 	}
 	switch {
 	case v.Class == hook.Success:
@@ -120,7 +120,7 @@ func (p *Policy) again(v *Verdict, at time.Time) {
 
 // refuse ends a delivery that the destination will never take.
 func (p *Policy) refuse(v *Verdict) {
-	v.Progress.Failures++
+	v.Progress.BackoffSteps++
 	if v.Reason == hook.Gone {
 		v.end(hook.Dead, hook.DeadGone)
 		return
@@ -142,7 +142,7 @@ func (p *Policy) retry(v *Verdict, at time.Time) {
 // count adds the attempt to the progress of the run.
 func (p *Policy) count(v *Verdict) {
 	prog := &v.Progress
-	prog.Failures++
+	prog.BackoffSteps++
 	if v.Class == hook.Throttle {
 		prog.Throttles++
 	} else {
@@ -177,7 +177,7 @@ func (p *Policy) spent(v *Verdict) hook.EndReason {
 // draws, also when the destination's wish then decides: otherwise decorrelated
 // jitter would not grow over a row of throttles.
 func (p *Policy) wait(v *Verdict) {
-	v.RetryN = v.Progress.Failures
+	v.RetryN = v.Progress.BackoffSteps
 	backoff, ceiling := p.Delay(v.RetryN, v.Progress.PrevDelay, v.U)
 	v.Ceiling = ceiling
 	if p.Retry.Jitter.Kind == JitterDecorrelated {

@@ -45,11 +45,11 @@ func TestJudge(t *testing.T) {
 		want    policy.Verdict
 	}{
 		"delivered": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 2, Failures: 2, Fails: 2},
+			prog:    hook.Progress{RunDueAt: start, Charged: 2, BackoffSteps: 2, FailedAttempts: 2},
 			outcome: answer(204),
 			want: policy.Verdict{
 				Class: hook.Success, Reason: hook.OK, State: hook.Delivered, Charged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 3, Failures: 2, Fails: 2},
+				Progress: hook.Progress{RunDueAt: start, Charged: 3, BackoffSteps: 2, FailedAttempts: 2},
 			},
 		},
 		"success ignores Retry-After": {
@@ -61,16 +61,16 @@ func TestJudge(t *testing.T) {
 			outcome: with(answer(500), kind(hook.First)),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, DueAt: after(seconds(15.5)), Charged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(15.5), Source: hook.DelayBackoff,
 			},
 		},
 		"third failure, after a probe and a throttle": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 1, Failures: 2, Fails: 3, Throttles: 1},
+			prog:    hook.Progress{RunDueAt: start, Charged: 1, BackoffSteps: 2, FailedAttempts: 3, Throttles: 1},
 			outcome: failure(hook.ConnectRefused),
 			want: policy.Verdict{
 				Class: hook.Down, Reason: hook.ConnectRefused, DueAt: after(seconds(135.5)), Charged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 2, Failures: 3, Fails: 4},
+				Progress: hook.Progress{RunDueAt: start, Charged: 2, BackoffSteps: 3, FailedAttempts: 4},
 				RetryN:   3, Ceiling: 270 * time.Second, Delay: seconds(135.5), Source: hook.DelayBackoff,
 			},
 		},
@@ -79,7 +79,7 @@ func TestJudge(t *testing.T) {
 			outcome: with(answer(502), kind(hook.Replay)),
 			want: policy.Verdict{
 				Class: hook.Down, Reason: hook.Unavailable, DueAt: after(seconds(15.5)), Charged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(15.5), Source: hook.DelayBackoff,
 			},
 		},
@@ -88,16 +88,16 @@ func TestJudge(t *testing.T) {
 			outcome: with(answer(500), func(o *policy.Outcome) { o.LaneClosed = false }),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, DueAt: after(seconds(15.5)),
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, BackoffSteps: 1, FailedAttempts: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(15.5), Source: hook.DelayBackoff,
 			},
 		},
 		"last attempt": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 7, Failures: 7, Fails: 7},
+			prog:    hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 7, FailedAttempts: 7},
 			outcome: answer(500),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, State: hook.Dead, End: hook.DeadExhausted, Charged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 8, Failures: 8, Fails: 8},
+				Progress: hook.Progress{RunDueAt: start, Charged: 8, BackoffSteps: 8, FailedAttempts: 8},
 			},
 		},
 		"last attempt still holds the lane": {
@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(500, "60"),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, State: hook.Dead, End: hook.DeadExhausted, Charged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 8, Failures: 1, Fails: 1},
+				Progress: hook.Progress{RunDueAt: start, Charged: 8, BackoffSteps: 1, FailedAttempts: 1},
 				Hold:     seconds(60.5), RetryAfter: time.Minute,
 			},
 		},
@@ -114,7 +114,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(429, "60"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(66 * time.Second),
-				Progress: hook.Progress{RunDueAt: start, Charged: 7, Failures: 1, Fails: 1, Throttles: 1},
+				Progress: hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 1, FailedAttempts: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 66 * time.Second, Source: hook.DelayRetryAfter,
 				Hold: seconds(60.5), RetryAfter: time.Minute,
 			},
@@ -124,7 +124,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(503, "3"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(seconds(3.5)),
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Failures: 1, Fails: 1, Throttles: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, BackoffSteps: 1, FailedAttempts: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(3.5), Source: hook.DelayRetryAfter,
 				Hold: seconds(3.15), RetryAfter: 3 * time.Second,
 			},
@@ -134,45 +134,45 @@ func TestJudge(t *testing.T) {
 			outcome: answer(503, "0"),
 			want: policy.Verdict{
 				Class: hook.Down, Reason: hook.Unavailable, DueAt: after(seconds(15.5)), Charged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(15.5), Source: hook.DelayBackoff,
 			},
 		},
 		"throttled without header waits twice as long": {
-			prog:    hook.Progress{RunDueAt: start, Failures: 1, Fails: 1, Throttles: 1},
+			prog:    hook.Progress{RunDueAt: start, BackoffSteps: 1, FailedAttempts: 1, Throttles: 1},
 			outcome: answer(429),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(91 * time.Second),
-				Progress: hook.Progress{RunDueAt: start, Failures: 2, Fails: 2, Throttles: 2},
+				Progress: hook.Progress{RunDueAt: start, BackoffSteps: 2, FailedAttempts: 2, Throttles: 2},
 				RetryN:   2, Ceiling: 90 * time.Second, Delay: 91 * time.Second, Source: hook.DelayThrottle,
 			},
 		},
 		"patience not yet over": {
-			prog:    hook.Progress{RunDueAt: start, Failures: 8, Throttles: 8},
+			prog:    hook.Progress{RunDueAt: start, BackoffSteps: 8, Throttles: 8},
 			outcome: answer(429, "1"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(seconds(1.5)),
-				Progress: hook.Progress{RunDueAt: start, Failures: 9, Fails: 1, Throttles: 9},
+				Progress: hook.Progress{RunDueAt: start, BackoffSteps: 9, FailedAttempts: 1, Throttles: 9},
 				RetryN:   9, Ceiling: 6 * time.Hour, Delay: seconds(1.5), Source: hook.DelayRetryAfter,
 				Hold: seconds(1.05), RetryAfter: time.Second,
 			},
 		},
 		"patience over: own backoff too": {
-			prog:    hook.Progress{RunDueAt: start, Failures: 9, Throttles: 9},
+			prog:    hook.Progress{RunDueAt: start, BackoffSteps: 9, Throttles: 9},
 			outcome: answer(429, "1"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(seconds(10800.5)),
-				Progress: hook.Progress{RunDueAt: start, Failures: 10, Fails: 1, Throttles: 10},
+				Progress: hook.Progress{RunDueAt: start, BackoffSteps: 10, FailedAttempts: 1, Throttles: 10},
 				RetryN:   10, Ceiling: 6 * time.Hour, Delay: seconds(10800.5), Source: hook.DelayBackoff,
 				Hold: seconds(1.05), RetryAfter: time.Second,
 			},
 		},
 		"patience over: a longer wish still counts": {
-			prog:    hook.Progress{RunDueAt: start, Failures: 9, Throttles: 9},
+			prog:    hook.Progress{RunDueAt: start, BackoffSteps: 9, Throttles: 9},
 			outcome: answer(429, "36000"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(11 * time.Hour),
-				Progress: hook.Progress{RunDueAt: start, Failures: 10, Fails: 1, Throttles: 10},
+				Progress: hook.Progress{RunDueAt: start, BackoffSteps: 10, FailedAttempts: 1, Throttles: 10},
 				RetryN:   10, Ceiling: 6 * time.Hour, Delay: 11 * time.Hour, Source: hook.DelayRetryAfter,
 				Hold: 10*time.Hour + seconds(0.5), RetryAfter: 10 * time.Hour,
 			},
@@ -182,7 +182,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(429, "99999999999999999999"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(95040 * time.Second),
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Failures: 1, Fails: 1, Throttles: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, BackoffSteps: 1, FailedAttempts: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 95040 * time.Second, Source: hook.DelayRetryAfter,
 				Hold: 24*time.Hour + seconds(0.5), RetryAfter: 24 * time.Hour, RetryAfterCapped: true,
 			},
@@ -192,7 +192,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(500, "60"),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, DueAt: after(66 * time.Second), Charged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 66 * time.Second, Source: hook.DelayRetryAfter,
 				Hold: seconds(60.5), RetryAfter: time.Minute,
 			},
@@ -202,21 +202,21 @@ func TestJudge(t *testing.T) {
 			outcome: answer(413, "60"),
 			want: policy.Verdict{
 				Class: hook.Permanent, Reason: hook.ClientError, State: hook.Dead, End: hook.DeadPermanent, Charged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 			},
 		},
 		"redirect": {
 			outcome: answer(301, "60"),
 			want: policy.Verdict{
 				Class: hook.Permanent, Reason: hook.Redirect, State: hook.Dead, End: hook.DeadPermanent, Charged: true,
-				Progress: hook.Progress{Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 			},
 		},
 		"gone": {
 			outcome: answer(410),
 			want: policy.Verdict{
 				Class: hook.Permanent, Reason: hook.Gone, State: hook.Dead, End: hook.DeadGone, Charged: true, DisableEndpoint: true,
-				Progress: hook.Progress{Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 			},
 		},
 		"407 of the proxy is ours": {
@@ -231,15 +231,15 @@ func TestJudge(t *testing.T) {
 			outcome: answer(407),
 			want: policy.Verdict{
 				Class: hook.Permanent, Reason: hook.ClientError, State: hook.Dead, End: hook.DeadPermanent, Charged: true,
-				Progress: hook.Progress{Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 			},
 		},
 		"local trouble costs nothing": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 7, Failures: 3, Fails: 3, Throttles: 2},
+			prog:    hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 3, FailedAttempts: 3, Throttles: 2},
 			outcome: failure(hook.LocalError),
 			want: policy.Verdict{
 				Class: hook.Local, Reason: hook.LocalError, DueAt: after(time.Second), Delay: time.Second,
-				Progress: hook.Progress{RunDueAt: start, Charged: 7, Failures: 3, Fails: 3, Throttles: 2},
+				Progress: hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 3, FailedAttempts: 3, Throttles: 2},
 			},
 		},
 		"local trouble expires": {
@@ -259,23 +259,23 @@ func TestJudge(t *testing.T) {
 			},
 		},
 		"limited, not yet over": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 3, Failures: 3, Fails: 3, Limited: hook.Tally{hook.DNSNXDomain: 1, hook.TLSCertificate: 2}},
+			prog:    hook.Progress{RunDueAt: start, Charged: 3, BackoffSteps: 3, FailedAttempts: 3, Limited: hook.Tally{hook.DNSNXDomain: 1, hook.TLSCertificate: 2}},
 			outcome: failure(hook.DNSNXDomain),
 			want: policy.Verdict{
 				Class: hook.Limited, Reason: hook.DNSNXDomain, DueAt: after(seconds(405.5)), Charged: true,
 				Progress: hook.Progress{
-					RunDueAt: start, Charged: 4, Failures: 4, Fails: 4,
+					RunDueAt: start, Charged: 4, BackoffSteps: 4, FailedAttempts: 4,
 					Limited: hook.Tally{hook.DNSNXDomain: 2, hook.TLSCertificate: 2},
 				},
 				RetryN: 4, Ceiling: 810 * time.Second, Delay: seconds(405.5), Source: hook.DelayBackoff,
 			},
 		},
 		"limited, over": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 2, Failures: 2, Fails: 2, Limited: hook.Tally{hook.TLSCertificate: 2}},
+			prog:    hook.Progress{RunDueAt: start, Charged: 2, BackoffSteps: 2, FailedAttempts: 2, Limited: hook.Tally{hook.TLSCertificate: 2}},
 			outcome: failure(hook.TLSCertificate),
 			want: policy.Verdict{
 				Class: hook.Limited, Reason: hook.TLSCertificate, State: hook.Dead, End: hook.DeadLimited, Charged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 3, Failures: 3, Fails: 3, Limited: hook.Tally{hook.TLSCertificate: 3}},
+				Progress: hook.Progress{RunDueAt: start, Charged: 3, BackoffSteps: 3, FailedAttempts: 3, Limited: hook.Tally{hook.TLSCertificate: 3}},
 			},
 		},
 		"limited as first attempt": {
@@ -283,7 +283,7 @@ func TestJudge(t *testing.T) {
 			outcome: with(failure(hook.DNSNXDomain), kind(hook.First)),
 			want: policy.Verdict{
 				Class: hook.Limited, Reason: hook.DNSNXDomain, DueAt: after(seconds(15.5)), Charged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, Failures: 1, Fails: 1, Limited: hook.Tally{hook.DNSNXDomain: 1}},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, BackoffSteps: 1, FailedAttempts: 1, Limited: hook.Tally{hook.DNSNXDomain: 1}},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(15.5), Source: hook.DelayBackoff,
 			},
 		},
@@ -292,7 +292,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(500),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, State: hook.Dead, End: hook.DeadExpired, Charged: true,
-				Progress: hook.Progress{RunDueAt: noon.Add(-168*time.Hour + seconds(15.4)), Charged: 2, Failures: 1, Fails: 1},
+				Progress: hook.Progress{RunDueAt: noon.Add(-168*time.Hour + seconds(15.4)), Charged: 2, BackoffSteps: 1, FailedAttempts: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(15.5), Source: hook.DelayBackoff,
 			},
 		},
@@ -301,7 +301,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(500),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, DueAt: after(seconds(15.5)), Charged: true,
-				Progress: hook.Progress{RunDueAt: noon.Add(-168*time.Hour + seconds(15.5)), Charged: 1, Failures: 1, Fails: 1},
+				Progress: hook.Progress{RunDueAt: noon.Add(-168*time.Hour + seconds(15.5)), Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: seconds(15.5), Source: hook.DelayBackoff,
 			},
 		},
@@ -310,7 +310,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(429, "86400"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, State: hook.Dead, End: hook.DeadExpired,
-				Progress: hook.Progress{RunDueAt: noon.Add(-160 * time.Hour), Failures: 1, Fails: 1, Throttles: 1},
+				Progress: hook.Progress{RunDueAt: noon.Add(-160 * time.Hour), BackoffSteps: 1, FailedAttempts: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 95040 * time.Second, Source: hook.DelayRetryAfter,
 				Hold: 24*time.Hour + seconds(0.5), RetryAfter: 24 * time.Hour,
 			},
@@ -320,7 +320,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(429, "60"),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: after(66 * time.Second),
-				Progress: hook.Progress{RunDueAt: start, Charged: 12, Failures: 1, Fails: 1, Throttles: 1},
+				Progress: hook.Progress{RunDueAt: start, Charged: 12, BackoffSteps: 1, FailedAttempts: 1, Throttles: 1},
 				RetryN:   1, Ceiling: 30 * time.Second, Delay: 66 * time.Second, Source: hook.DelayRetryAfter,
 				Hold: seconds(60.5), RetryAfter: time.Minute,
 			},
@@ -330,7 +330,7 @@ func TestJudge(t *testing.T) {
 			outcome: answer(500),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, State: hook.Dead, End: hook.DeadExhausted, Charged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 13, Failures: 1, Fails: 1},
+				Progress: hook.Progress{RunDueAt: start, Charged: 13, BackoffSteps: 1, FailedAttempts: 1},
 			},
 		},
 		"probe succeeds": {
@@ -339,11 +339,11 @@ func TestJudge(t *testing.T) {
 			want:    policy.Verdict{Class: hook.Success, Reason: hook.OK, State: hook.Delivered, Progress: fresh()},
 		},
 		"probe fails": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 7, Failures: 2, Fails: 2, Throttles: 1},
+			prog:    hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 2, FailedAttempts: 2, Throttles: 1},
 			outcome: with(failure(hook.Timeout), kind(hook.Probe)),
 			want: policy.Verdict{
 				Class: hook.Down, Reason: hook.Timeout, DueAt: due, Unchanged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 7, Failures: 2, Fails: 3, Throttles: 1},
+				Progress: hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 2, FailedAttempts: 3, Throttles: 1},
 			},
 		},
 		"probe of a closed lane is not charged": {
@@ -351,7 +351,7 @@ func TestJudge(t *testing.T) {
 			outcome: with(answer(500), func(o *policy.Outcome) { o.Kind = hook.Probe }),
 			want: policy.Verdict{
 				Class: hook.Retryable, Reason: hook.ServerError, DueAt: due, Unchanged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, FailedAttempts: 1},
 			},
 		},
 		"probe throttled": {
@@ -359,7 +359,7 @@ func TestJudge(t *testing.T) {
 			outcome: with(answer(429, "60"), kind(hook.Probe)),
 			want: policy.Verdict{
 				Class: hook.Throttle, Reason: hook.Throttled, DueAt: due, Unchanged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, FailedAttempts: 1},
 				Hold:     seconds(60.5), RetryAfter: time.Minute,
 			},
 		},
@@ -368,7 +368,7 @@ func TestJudge(t *testing.T) {
 			outcome: with(answer(404), kind(hook.Probe)),
 			want: policy.Verdict{
 				Class: hook.Permanent, Reason: hook.ClientError, DueAt: due, Unchanged: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, FailedAttempts: 1},
 			},
 		},
 		"probe gone": {
@@ -376,7 +376,7 @@ func TestJudge(t *testing.T) {
 			outcome: with(answer(410), kind(hook.Probe)),
 			want: policy.Verdict{
 				Class: hook.Permanent, Reason: hook.Gone, DueAt: due, Unchanged: true, DisableEndpoint: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, Fails: 1},
+				Progress: hook.Progress{Run: 1, RunDueAt: start, FailedAttempts: 1},
 			},
 		},
 		"probe limited": {
@@ -384,7 +384,7 @@ func TestJudge(t *testing.T) {
 			outcome: with(failure(hook.DNSNXDomain), kind(hook.Probe)),
 			want: policy.Verdict{
 				Class: hook.Limited, Reason: hook.DNSNXDomain, DueAt: due, Unchanged: true,
-				Progress: hook.Progress{RunDueAt: start, Fails: 1, Limited: hook.Tally{hook.DNSNXDomain: 2}},
+				Progress: hook.Progress{RunDueAt: start, FailedAttempts: 1, Limited: hook.Tally{hook.DNSNXDomain: 2}},
 			},
 		},
 		"probe interrupted": {
@@ -397,23 +397,23 @@ func TestJudge(t *testing.T) {
 			outcome: with(failure(hook.Timeout), kind(hook.Probe)),
 			want: policy.Verdict{
 				Class: hook.Down, Reason: hook.Timeout, DueAt: due, Unchanged: true,
-				Progress: hook.Progress{RunDueAt: noon.Add(-500 * time.Hour), Fails: 1},
+				Progress: hook.Progress{RunDueAt: noon.Add(-500 * time.Hour), FailedAttempts: 1},
 			},
 		},
 		"manual succeeds": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 8, Failures: 8, Fails: 8},
+			prog:    hook.Progress{RunDueAt: start, Charged: 8, BackoffSteps: 8, FailedAttempts: 8},
 			outcome: with(answer(200), kind(hook.Manual)),
 			want: policy.Verdict{
 				Class: hook.Success, Reason: hook.OK, State: hook.Delivered,
-				Progress: hook.Progress{RunDueAt: start, Charged: 8, Failures: 8, Fails: 8},
+				Progress: hook.Progress{RunDueAt: start, Charged: 8, BackoffSteps: 8, FailedAttempts: 8},
 			},
 		},
 		"manual fails": {
-			prog:    hook.Progress{RunDueAt: start, Charged: 7, Failures: 7, Fails: 7},
+			prog:    hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 7, FailedAttempts: 7},
 			outcome: with(answer(404), kind(hook.Manual)),
 			want: policy.Verdict{
 				Class: hook.Permanent, Reason: hook.ClientError, DueAt: due, Unchanged: true,
-				Progress: hook.Progress{RunDueAt: start, Charged: 7, Failures: 7, Fails: 8},
+				Progress: hook.Progress{RunDueAt: start, Charged: 7, BackoffSteps: 7, FailedAttempts: 8},
 			},
 		},
 	} {

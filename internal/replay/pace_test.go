@@ -35,7 +35,7 @@ func newCourse() *course {
 		now: begin, answer: delivered,
 		job: hook.ReplayJob{
 			ID: 1, State: hook.ReplayRunning, PerMinute: 100, CurrentPerMinute: 100, Ramp: 2, MaxMultiple: 10,
-			PauseErrorPercent: 10, Upto: 1 << 60, Total: 1 << 30, PacedAt: begin, StartedAt: begin,
+			PauseErrorPercent: 10, EndID: 1 << 60, Total: 1 << 30, PacedAt: begin, StartedAt: begin,
 		},
 	}
 }
@@ -294,7 +294,7 @@ func TestPaceFinishes(t *testing.T) {
 		c := newCourse()
 		c.answer = silent
 		c.lane = replay.LaneOpen // nothing more is sent, so it does not matter
-		c.job.Total, c.job.Counts, c.job.Cursor = tc.total, tc.counts, c.job.Upto
+		c.job.Total, c.job.Counts, c.job.Cursor = tc.total, tc.counts, c.job.EndID
 		c.pass(time.Second)
 		c.want(t, tc.want)
 		if c.job.Total != tc.total2 || c.job.Counts.Skipped != tc.skips {

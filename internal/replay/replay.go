@@ -27,19 +27,19 @@ type Lanes interface {
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
 }
 
-// Bell tells the owner of a lane that deliveries on disk are due. It never
+// Notifier tells the owner of a lane that deliveries on disk are due. It never
 // fails and never blocks.
-type Bell interface {
-	Due(tenant, endpoint hook.ID)
+type Notifier interface {
+	DueNow(tenant, endpoint hook.ID)
 }
 
 // Config configures a Runner. Zero fields mean the defaults given.
 type Config struct {
-	Store store.ReplayFeeder
-	Lanes Lanes
-	Bell  Bell
-	IDs   *hook.IDSource
-	Log   *slog.Logger
+	Store    store.ReplayFeeder
+	Lanes    Lanes
+	Notifier Notifier
+	IDs      *hook.IDSource
+	Log      *slog.Logger
 	// Owns reports whether this node looks after the replays of a shard: that
 	// of the endpoint, or of the replay itself when it spans endpoints.
 	Owns func(shard int) bool
@@ -71,8 +71,8 @@ type Runner struct {
 
 // New checks cfg, fills in defaults, and starts nothing.
 func New(cfg Config) (*Runner, error) {
-	if cfg.Store == nil || cfg.Lanes == nil || cfg.Bell == nil || cfg.IDs == nil || cfg.Log == nil || cfg.Owns == nil {
-		return nil, errors.New("replay: Store, Lanes, Bell, IDs, Log and Owns are required")
+	if cfg.Store == nil || cfg.Lanes == nil || cfg.Notifier == nil || cfg.IDs == nil || cfg.Log == nil || cfg.Owns == nil {
+		return nil, errors.New("replay: Store, Lanes, Notifier, IDs, Log and Owns are required")
 	}
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	cfg.MaxRunning = cmp.Or(cfg.MaxRunning, 8)
@@ -237,7 +237,7 @@ func (r *Runner) feed(ctx context.Context, now time.Time, v *verdict) error {
 			return err
 		}
 		for _, endpoint := range fed.Endpoints {
-			r.cfg.Bell.Due(v.job.TenantID, endpoint)
+			r.cfg.Notifier.DueNow(v.job.TenantID, endpoint)
 		}
 		if v.job.Cursor = fed.Cursor; v.job.AllFed() {
 			return nil

@@ -142,14 +142,14 @@ func (r *rig) runner(owns func(int) bool, maxRunning int) {
 		owns = func(int) bool { return true }
 	}
 	runner, err := replay.New(replay.Config{
-		Store: r.db, Lanes: r.db, Bell: r, IDs: r.ids, Log: slog.New(slog.DiscardHandler), Owns: owns, MaxRunning: maxRunning,
+		Store: r.db, Lanes: r.db, Notifier: r, IDs: r.ids, Log: slog.New(slog.DiscardHandler), Owns: owns, MaxRunning: maxRunning,
 	})
 	r.must(err)
 	r.run(runner.Run)
 }
 
-// Due implements replay.Bell.
-func (r *rig) Due(_, endpoint hook.ID) {
+// DueNow implements replay.Notifier.
+func (r *rig) DueNow(_, endpoint hook.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.rings[endpoint]++
@@ -211,7 +211,7 @@ func (r *rig) settle(d hook.Delivery, class hook.Class) *store.Settle {
 		s.Delivery.State, s.Delivery.SettledAt, s.Delivery.FirstDeliveredAt = hook.Delivered, r.now(), r.now()
 	} else {
 		s.Delivery.DueAt = r.now().Add(20 * time.Second)
-		s.Delivery.Progress.Fails++
+		s.Delivery.Progress.FailedAttempts++
 	}
 	return s
 }
@@ -302,7 +302,7 @@ func (r *rig) replay(endpoint hook.ID) hook.ReplayJob {
 		ID: r.id(), TenantID: r.tenant.ID, EndpointID: endpoint,
 		Filter:    hook.ReplayFilter{Endpoint: endpoint, States: []hook.DeliveryState{hook.Dead}},
 		PerMinute: 100, CurrentPerMinute: 100, Ramp: 2, MaxMultiple: 10, PauseErrorPercent: 10,
-		Upto: store.ReplayUpto(r.now()), Total: -1, CreatedBy: "test", CreatedAt: r.now(), UpdatedAt: r.now(), Version: 1,
+		EndID: store.ReplayEnd(r.now()), Total: -1, CreatedBy: "test", CreatedAt: r.now(), UpdatedAt: r.now(), Version: 1,
 	}
 	counts, err := r.db.CountByEndpoint(r.ctx(), store.MatchOf(&j), 1<<20)
 	r.must(err)

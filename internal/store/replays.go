@@ -46,11 +46,11 @@ type ReplayFeeder interface {
 
 // Feed is one step of a replay.
 type Feed struct {
-	Replay  hook.ReplayJob // as it was read
-	Limit   int            // deliveries to look at, at least 1
-	Now     time.Time
-	PacedAt time.Time // how far the pace is used up after this step
-	Look    int       // deliveries to look at in search of those, 0 for ReplayLook
+	Replay    hook.ReplayJob // as it was read
+	Limit     int            // deliveries to look at, at least 1
+	Now       time.Time
+	PacedAt   time.Time // how far the pace is used up after this step
+	ScanLimit int       // deliveries to look at in search of those, 0 for ReplayScanLimit
 }
 
 // Fed is what a step did.
@@ -61,9 +61,9 @@ type Fed struct {
 	Endpoints []hook.ID // with deliveries that are due now
 }
 
-// ReplayLook is how many deliveries one step of a replay looks at. Nobody waits
+// ReplayScanLimit is how many deliveries one step of a replay looks at. Nobody waits
 // for it, so it may look at more than a list.
-const ReplayLook = 10 * MaxLook
+const ReplayScanLimit = 10 * ScanLimit
 
 // MatchOf returns the filter of the deliveries that a replay is about. Pending
 // ones match only when they are named one by one, to be counted as skipped.
@@ -87,9 +87,9 @@ func MatchOf(j *hook.ReplayJob) DeliveryFilter {
 	return f
 }
 
-// ReplayUpto returns the upper bound of a replay that is created at t: ids from
+// ReplayEnd returns the upper bound of a replay that is created at t: ids from
 // there on are younger.
-func ReplayUpto(t time.Time) hook.ID { return hook.IDFloor(replayBound(t)) }
+func ReplayEnd(t time.Time) hook.ID { return hook.IDFloor(replayBound(t)) }
 
 // replayBound takes in deliveries of the same millisecond: ids know no less.
 func replayBound(t time.Time) time.Time { return t.Add(time.Millisecond) }

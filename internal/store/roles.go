@@ -9,10 +9,10 @@ import (
 
 // Page bounds a list. Lists are ordered by id, newest first unless Asc.
 type Page struct {
-	Limit int     // at least 1
-	After hook.ID // the last id of the previous page, 0 for the first page
-	Asc   bool
-	Look  int // deliveries to look at for a page of them, 0 for what takes some ten milliseconds
+	Limit     int     // at least 1
+	After     hook.ID // the last id of the previous page, 0 for the first page
+	Asc       bool
+	ScanLimit int // deliveries to look at for a page of them, 0 for what takes some ten milliseconds
 }
 
 // Every writing method below stores its audit record in the same transaction.
@@ -165,12 +165,12 @@ type DeliveryRow struct {
 
 // DeliveryLog reads deliveries and attempts and takes a person's wishes.
 type DeliveryLog interface {
-	// ListDeliveries looks at p.Look deliveries at most, so that a filter that
+	// ListDeliveries looks at p.ScanLimit deliveries at most, so that a filter that
 	// matches few of very many does not take long. It returns what it found and
 	// the After of the next page, 0 at the end: a page with fewer than p.Limit
 	// deliveries, or none, is the last one only if next is 0.
 	ListDeliveries(ctx context.Context, f DeliveryFilter, p Page) (rows []DeliveryRow, next hook.ID, err error)
-	// CountMatching counts up to p.Limit deliveries among the p.Look that it
+	// CountMatching counts up to p.Limit deliveries among the p.ScanLimit that it
 	// looks at.
 	CountMatching(ctx context.Context, f DeliveryFilter, p Page) (Counted, error)
 	DeliveryByID(ctx context.Context, tenant, id hook.ID) (DeliveryRow, error)

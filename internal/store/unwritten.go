@@ -41,7 +41,7 @@ type Target struct {
 func TargetOf(d *hook.Delivery, now time.Time) (Target, bool) {
 	p := &d.Progress
 	isNew := d.State == hook.Pending && d.Attempts == 0 && d.ReplayID == 0 && d.Restore == nil &&
-		p.Run == 1 && p.RunDueAt.Equal(d.DueAt) && p.Charged == 0 && p.Failures == 0 && p.Fails == 0 && p.Throttles == 0
+		p.Run == 1 && p.RunDueAt.Equal(d.DueAt) && p.Charged == 0 && p.BackoffSteps == 0 && p.FailedAttempts == 0 && p.Throttles == 0
 	if !isNew || d.DueAt.After(now) {
 		return Target{}, false
 	}

@@ -38,7 +38,7 @@ func TestOnlyNewDeliveriesAreTargets(t *testing.T) {
 		"cancelled":      func(d *hook.Delivery) { d.State = hook.Cancelled },
 		"asked for":      func(d *hook.Delivery) { d.Restore = &hook.Restore{} },
 		"of a replay":    func(d *hook.Delivery) { d.ReplayID = 1 },
-		"with a failure": func(d *hook.Delivery) { d.Progress.Failures = 1 },
+		"with a failure": func(d *hook.Delivery) { d.Progress.BackoffSteps = 1 },
 	} {
 		d := hook.Delivery{ID: 2, EventID: 1, DueAt: accepted, Progress: hook.Progress{Run: 1, RunDueAt: accepted}}
 		if _, ok := store.TargetOf(&d, accepted); !ok {

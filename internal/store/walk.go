@@ -8,11 +8,11 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// MaxLook is how many deliveries a list or a count looks at unless Page.Look
+// ScanLimit is how many deliveries a list or a count looks at unless Page.ScanLimit
 // says otherwise, half as many when it also looks at their events. Where the filter leaves out nearly everything that an index
 // holds, this is what keeps an answer short: a page ends here, with what was
 // found, and the next one goes on behind it.
-const MaxLook = 10_000
+const ScanLimit = 10_000
 
 // Walk is a way through the deliveries by one index, in the order of ids or
 // over few of them. Both stores have the same ones.
@@ -150,8 +150,8 @@ func (r *IDs) before(stop hook.ID, p Page) (after hook.ID) {
 	return stop + 1
 }
 
-// Looker is what a dialect does for lists and counts: it looks at a walk.
-type Looker[R any] struct {
+// Scanner is what a dialect does for lists and counts: it looks at a walk.
+type Scanner[R any] struct {
 	// Stop returns the id behind the first n of a range, 0 when there is none.
 	Stop func(r IDs, n int) (hook.ID, error)
 	// Read returns the first p.Limit of a range that match.
@@ -162,12 +162,12 @@ type Looker[R any] struct {
 
 // bound returns what to look at for a page, and the After of what is behind
 // that, 0 when there is nothing.
-func (l *Looker[R]) bound(f *DeliveryFilter, w Walk, p Page) (r IDs, after hook.ID, err error) {
+func (l *Scanner[R]) bound(f *DeliveryFilter, w Walk, p Page) (r IDs, after hook.ID, err error) {
 	r = f.Range(p)
 	if w.Short() || f.Covers(w) {
 		return r, 0, nil
 	}
-	stop, err := l.Stop(r, f.Look(p))
+	stop, err := l.Stop(r, f.ScanLimit(p))
 	if err != nil || stop == 0 {
 		return r, 0, err
 	}
@@ -177,7 +177,7 @@ func (l *Looker[R]) bound(f *DeliveryFilter, w Walk, p Page) (r IDs, after hook.
 
 // Find reads a page. next is the After of the page behind it, 0 at the end; a
 // page that is short has one when it ended because it had looked enough.
-func (l *Looker[R]) Find(f *DeliveryFilter, w Walk, p Page, id func(R) hook.ID) (rows []R, next hook.ID, err error) {
+func (l *Scanner[R]) Find(f *DeliveryFilter, w Walk, p Page, id func(R) hook.ID) (rows []R, next hook.ID, err error) {
 	r, next, err := l.bound(f, w, p)
 	if err != nil {
 		return nil, 0, err
@@ -197,11 +197,11 @@ type Counted struct {
 	Exact bool // false: there may be more
 }
 
-// Upto is the outcome of a count that stopped behind limit.
-func Upto(n, limit int) Counted { return Counted{N: min(n, limit), Exact: n <= limit} }
+// AtMost is the outcome of a count that stopped behind limit.
+func AtMost(n, limit int) Counted { return Counted{N: min(n, limit), Exact: n <= limit} }
 
 // Counted counts up to p.Limit in what a page would look at.
-func (l *Looker[R]) Counted(f *DeliveryFilter, w Walk, p Page) (Counted, error) {
+func (l *Scanner[R]) Counted(f *DeliveryFilter, w Walk, p Page) (Counted, error) {
 	r, behind, err := l.bound(f, w, p)
 	if err != nil {
 		return Counted{}, err
@@ -210,16 +210,16 @@ func (l *Looker[R]) Counted(f *DeliveryFilter, w Walk, p Page) (Counted, error) 
 	if err != nil {
 		return Counted{}, err
 	}
-	c := Upto(n, p.Limit)
+	c := AtMost(n, p.Limit)
 	c.Exact = c.Exact && behind == 0
 	return c, nil
 }
 
 // Look is how many deliveries a page may look at. A type is looked up in the
 // event, which costs more than the delivery itself.
-func (f *DeliveryFilter) Look(p Page) int {
+func (f *DeliveryFilter) ScanLimit(p Page) int {
 	if len(f.Types) > 0 {
-		return cmp.Or(p.Look, MaxLook/2)
+		return cmp.Or(p.ScanLimit, ScanLimit/2)
 	}
-	return cmp.Or(p.Look, MaxLook)
+	return cmp.Or(p.ScanLimit, ScanLimit)
 }

@@ -161,7 +161,7 @@ func (w *Window) hasRoom(d *hook.Delivery, from Source, g Gate) bool {
 	case d.Restore != nil:
 		return true
 	case g.Holds:
-		return d.Progress.Fails == 0 && !w.HasProbes()
+		return d.Progress.FailedAttempts == 0 && !w.HasProbes()
 	case g.ProbeDue && w.waiting == 0:
 		return true // the probe: without room for it, the search for one would not end
 	case g.Discards:
@@ -223,7 +223,7 @@ func (w *Window) Return(it *Item) bool {
 // blocked and n newer ones stay.
 func (w *Window) Spares(id hook.ID, n int) bool {
 	it := w.items[id]
-	return it.Manual() || it.Delivery.Progress.Fails == 0 && n < freshKept
+	return it.Manual() || it.Delivery.Progress.FailedAttempts == 0 && n < freshKept
 }
 
 // Evict leaves a delivery on disk that was taken out of the lane's queue. One with

@@ -13,7 +13,7 @@ var start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 func dueAt(id hook.ID, at time.Time) *hook.Delivery { return &hook.Delivery{ID: id, DueAt: at} }
 
 func failed(id hook.ID) *hook.Delivery {
-	return &hook.Delivery{ID: id, DueAt: start, Progress: hook.Progress{Fails: 1}}
+	return &hook.Delivery{ID: id, DueAt: start, Progress: hook.Progress{FailedAttempts: 1}}
 }
 
 // TestRoom: what arrives and what is read do not take each other's room, a lane

@@ -228,10 +228,10 @@ func (m *world) land(i int, answer string) {
 	case f.d.Restore != nil:
 		after.State, after.DueAt = f.d.Restore.State, f.d.Restore.DueAt
 	case answer == "later":
-		after.Progress.Fails++
+		after.Progress.FailedAttempts++
 		after.DueAt = m.now.Add(m.upTo(4 * time.Second))
 	default:
-		after.Progress.Fails++
+		after.Progress.FailedAttempts++
 	}
 	m.results = append(m.results, result{f.d, after})
 	m.w.Answered(f.it, after)
@@ -449,7 +449,7 @@ func (m *world) endSearch() {
 		switch {
 		case d.Restore != nil:
 			m.take(d, m.w.Admit(m.now, d, window.Read, m.gate))
-		case m.gate.ProbeDue && d.Progress.Fails == 0:
+		case m.gate.ProbeDue && d.Progress.FailedAttempts == 0:
 			m.take(d, m.w.Admit(m.now, d, window.Read, m.gate))
 		case m.gate.ProbeDue && len(m.queue) == 0:
 			m.take(d, m.w.AdmitProbe(d))

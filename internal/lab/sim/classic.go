@@ -100,7 +100,7 @@ func (c *classic) try(e *event) {
 func (c *classic) send(e *event) {
 	c.inFlight++
 	kind := hook.First
-	if e.progress.Failures > 0 {
+	if e.progress.BackoffSteps > 0 {
 		kind = hook.Retry
 	}
 	c.w.send(request{event: e, from: c, to: c.d, kind: kind})

@@ -129,8 +129,8 @@ func (l *law) arrive(e *event) {
 
 func ref(e *event) lane.Ref {
 	return lane.Ref{
-		ID: e.id, FirstDue: e.progress.RunDueAt, Charged: e.progress.Charged, Fails: e.progress.Fails,
-		Tried: e.progress.Failures > 0,
+		ID: e.id, FirstDue: e.progress.RunDueAt, Charged: e.progress.Charged, FailedAttempts: e.progress.FailedAttempts,
+		Tried: e.progress.BackoffSteps > 0,
 	}
 }
 

@@ -24,8 +24,8 @@ func TestPoisonLockOut(t *testing.T) {
 				r := sim.Watch(s, strategy(t, "law"), seed, func(m sim.Moment) {
 					if m.Sent != nil && m.Sent.Tag.Probe {
 						probes++
-						if m.Sent.Ref.Fails > 0 && m.Lane.HasFresh() {
-							t.Errorf("seed %d, %v: a probe carries an event with %d failures while a fresh one waits", seed, m.At, m.Sent.Ref.Fails)
+						if m.Sent.Ref.FailedAttempts > 0 && m.Lane.HasFresh() {
+							t.Errorf("seed %d, %v: a probe carries an event with %d failures while a fresh one waits", seed, m.At, m.Sent.Ref.FailedAttempts)
 						}
 					}
 					switch {

@@ -29,7 +29,7 @@ func (s *deliveryScan) targets(d *hook.Delivery) []any {
 	p, l := &d.Progress, &d.Last
 	return []any{
 		&d.ID, &d.TenantID, &d.EventID, &d.EndpointID, &d.State, (*moment)(&d.DueAt), &d.Attempts, &d.Size, &p.Run, (*moment)(&p.RunDueAt), &p.Charged,
-		&p.Failures, &p.Fails, &p.Throttles, &s.prevDelay, &p.Limited, &d.ReplayID, &d.Reason,
+		&p.BackoffSteps, &p.FailedAttempts, &p.Throttles, &s.prevDelay, &p.Limited, &d.ReplayID, &d.Reason,
 		&s.restoreState, (*moment)(&s.restore.DueAt), &s.restore.Reason, &l.AttemptID, &l.Class,
 		&l.Reason, &l.Status, &s.latency, (*moment)(&l.At), (*moment)(&d.SettledAt), (*moment)(&d.FirstDeliveredAt),
 	}
@@ -100,7 +100,7 @@ func (d *DB) countMatching(ctx context.Context, f *store.DeliveryFilter, p store
 		}
 		if all {
 			n, err := d.countDue(ctx, endpoints, f.DueBy, p.Limit+1)
-			return store.Upto(n, p.Limit), err
+			return store.AtMost(n, p.Limit), err
 		}
 	}
 	w, err := d.chooseWalk(ctx, f, p)

@@ -38,11 +38,11 @@ WHERE id = $1 AND cursor_id = $2 AND state = 1`
 // batches on other nodes are counting in.
 func (d *DB) FeedReplay(ctx context.Context, f store.Feed) (store.Fed, error) {
 	j := &f.Replay
-	page, next, err := d.nextOfReplay(ctx, j, f.Limit+1, cmp.Or(f.Look, store.ReplayLook))
+	page, next, err := d.nextOfReplay(ctx, j, f.Limit+1, cmp.Or(f.ScanLimit, store.ReplayScanLimit))
 	if err != nil {
 		return store.Fed{}, err
 	}
-	fed := store.Fed{Cursor: j.Upto}
+	fed := store.Fed{Cursor: j.EndID}
 	switch {
 	case len(page) > f.Limit: // there is more: this is not the end
 		page = page[:f.Limit]
@@ -115,7 +115,7 @@ type candidate struct{ id, endpoint hook.ID }
 // where the ones behind them begin.
 func (d *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n, look int) ([]candidate, hook.ID, error) {
 	f := store.MatchOf(j)
-	p := store.Page{Limit: n, After: j.Cursor, Asc: true, Look: look}
+	p := store.Page{Limit: n, After: j.Cursor, Asc: true, ScanLimit: look}
 	return find(ctx, d, &f, p, "d.id, d.endpoint_id", "search deliveries of replay", func(row pgx.Row) (c candidate, err error) {
 		err = row.Scan(&c.id, &c.endpoint)
 		return c, err
@@ -124,7 +124,7 @@ func (d *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n, look int) (
 
 // NextOfReplay returns the endpoints of the next n deliveries of a replay.
 func (d *DB) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook.ID, error) {
-	page, _, err := d.nextOfReplay(ctx, j, n, store.ReplayLook)
+	page, _, err := d.nextOfReplay(ctx, j, n, store.ReplayScanLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (d *DB) CountByEndpoint(ctx context.Context, f store.DeliveryFilter, limit 
 	}
 	counts := map[hook.ID]int64{}
 	err := d.slowly(ctx, func(tx pgx.Tx) error {
-		q := walkQuery(f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, Look: math.MaxInt32}, "d.endpoint_id")
+		q := walkQuery(f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, ScanLimit: math.MaxInt32}, "d.endpoint_id")
 		rows, err := tx.Query(ctx, "SELECT endpoint_id, count(*) FROM ("+q.sql+") matching GROUP BY endpoint_id", q.args...)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ const replayColumns = `id, tenant_id, coalesce(endpoint_id, 0), filter, state, s
 func scanReplay(row pgx.Row) (j hook.ReplayJob, err error) {
 	c := &j.Counts
 	err = row.Scan(&j.ID, &j.TenantID, &j.EndpointID, &j.Filter, &j.State, &j.PauseReason, &j.PerMinute, &j.CurrentPerMinute, &j.Ramp,
-		&j.MaxMultiple, &j.PauseErrorPercent, &j.Cursor, &j.Upto, (*moment)(&j.PacedAt), &j.Total, &c.Fed, &c.Skipped, &c.Delivered,
+		&j.MaxMultiple, &j.PauseErrorPercent, &j.Cursor, &j.EndID, (*moment)(&j.PacedAt), &j.Total, &c.Fed, &c.Skipped, &c.Delivered,
 		&c.Failed, &c.Answers, &c.Errors, &c.Refused, &j.SelfPauses, &j.DeliveredAtPause, &j.CreatedBy, (*moment)(&j.CreatedAt),
 		(*moment)(&j.UpdatedAt), (*moment)(&j.StartedAt), (*moment)(&j.PausedAt), (*moment)(&j.FinishedAt), &j.Version)
 	return j, err
@@ -40,7 +40,7 @@ func (d *DB) CreateReplay(ctx context.Context, j hook.ReplayJob, a hook.Audit) e
 	}
 	err = d.change(ctx, a, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, insertReplay, j.ID, j.TenantID, orNull(j.EndpointID), filter, j.State, string(j.PauseReason), j.PerMinute,
-			j.CurrentPerMinute, j.Ramp, j.MaxMultiple, j.PauseErrorPercent, j.Cursor, j.Upto, knownTotal(j.Total), clean(j.CreatedBy),
+			j.CurrentPerMinute, j.Ramp, j.MaxMultiple, j.PauseErrorPercent, j.Cursor, j.EndID, knownTotal(j.Total), clean(j.CreatedBy),
 			at(j.CreatedAt), at(j.UpdatedAt))
 		return err
 	})

@@ -37,8 +37,8 @@ func addState(c columns[*store.Settle]) {
 
 func addProgress(c columns[*store.Settle]) {
 	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Charged })
-	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Failures })
-	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Fails })
+	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.BackoffSteps })
+	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.FailedAttempts })
 	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Throttles })
 	c.int4s(func(s *store.Settle) int { return int(s.Delivery.Progress.PrevDelay.Milliseconds()) })
 }

@@ -54,7 +54,7 @@ func allFirst(settles []*store.Settle, node hook.ID) bool {
 func isFirst(s *store.Settle, node hook.ID) bool {
 	d, p, a := &s.Delivery, &s.Delivery.Progress, s.Attempt
 	return a != nil && d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
-		p.Failures == 0 && p.Fails == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0 && p.Charged == charge(a) &&
+		p.BackoffSteps == 0 && p.FailedAttempts == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0 && p.Charged == charge(a) &&
 		toldByAttempt(s) && isPlain(a, node)
 }
 

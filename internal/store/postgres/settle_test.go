@@ -18,7 +18,7 @@ func (n *node) failure(d hook.Delivery) *store.Settle {
 	s.Attempt.Class, s.Attempt.Reason, s.Attempt.Status = hook.Down, hook.ServerError, 503
 	s.Delivery.State, s.Delivery.SettledAt, s.Delivery.FirstDeliveredAt = hook.Pending, time.Time{}, time.Time{}
 	s.Delivery.DueAt = d.DueAt.Add(time.Hour)
-	s.Delivery.Progress.Failures, s.Delivery.Progress.Fails = 1, 1
+	s.Delivery.Progress.BackoffSteps, s.Delivery.Progress.FailedAttempts = 1, 1
 	s.Delivery.Last.Class, s.Delivery.Last.Reason, s.Delivery.Last.Status = hook.Down, hook.ServerError, 503
 	return s
 }
@@ -169,8 +169,8 @@ func TestOnlyFirstSuccessesAreFirst(t *testing.T) {
 		"replay":             func(s *store.Settle) { s.Delivery.ReplayID = 1 },
 		"restore":            func(s *store.Settle) { s.Delivery.Restore = &hook.Restore{} },
 		"charged":            func(s *store.Settle) { s.Delivery.Progress.Charged = 1 },
-		"failures":           func(s *store.Settle) { s.Delivery.Progress.Failures = 1 },
-		"fails":              func(s *store.Settle) { s.Delivery.Progress.Fails = 1 },
+		"failures":           func(s *store.Settle) { s.Delivery.Progress.BackoffSteps = 1 },
+		"fails":              func(s *store.Settle) { s.Delivery.Progress.FailedAttempts = 1 },
 		"throttles":          func(s *store.Settle) { s.Delivery.Progress.Throttles = 1 },
 		"previous delay":     func(s *store.Settle) { s.Delivery.Progress.PrevDelay = 1 },
 		"limited":            func(s *store.Settle) { s.Delivery.Progress.Limited = hook.Tally{hook.OK: 1} },

@@ -56,7 +56,7 @@ func TestSettleIsTheSameWithAndWithoutRow(t *testing.T) {
 		"success": func(*store.Settle) {},
 		"retry": func(s *store.Settle) {
 			s.Delivery.State, s.Delivery.SettledAt, s.Delivery.FirstDeliveredAt = hook.Pending, time.Time{}, time.Time{}
-			s.Delivery.DueAt, s.Delivery.Progress.Failures = now.Add(time.Minute), 1
+			s.Delivery.DueAt, s.Delivery.Progress.BackoffSteps = now.Add(time.Minute), 1
 			s.Attempt.Error, s.Attempt.Delay, s.Attempt.NextDueAt = "refused", time.Minute, s.Delivery.DueAt
 		},
 		"success with a delay": func(s *store.Settle) { s.Attempt.DelaySource = 1 },

@@ -150,7 +150,7 @@ func walkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page,
 	default:
 		q.sql += "(SELECT d.* FROM "
 		q.walk(w, f, r)
-		q.sql += orderOf(w, p.Asc) + "\nLIMIT " + q.arg(f.Look(p)) + ") d WHERE true"
+		q.sql += orderOf(w, p.Asc) + "\nLIMIT " + q.arg(f.ScanLimit(p)) + ") d WHERE true"
 		q.matching(f)
 	}
 	q.sql += orderOf(w, p.Asc) + "\nLIMIT " + q.arg(p.Limit)
@@ -168,8 +168,8 @@ func stopQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n i
 // looker looks at a walk.
 func looker[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, w store.Walk, p store.Page,
 	columns, doing string, scan func(pgx.Row) (R, error),
-) *store.Looker[R] {
-	return &store.Looker[R]{
+) *store.Scanner[R] {
+	return &store.Scanner[R]{
 		Stop: func(r store.IDs, n int) (id hook.ID, err error) {
 			q := stopQuery(w, f, r, p.Asc, n)
 			if err = d.pool.QueryRow(ctx, q.sql, q.args...).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
@@ -181,7 +181,7 @@ func looker[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, w store.
 			return collect(ctx, d.pool, walkQuery(w, f, r, p, columns), doing, scan)
 		},
 		Count: func(r store.IDs, limit int) (n int, err error) {
-			q := walkQuery(w, f, r, store.Page{Limit: limit, Asc: p.Asc, Look: p.Look}, "")
+			q := walkQuery(w, f, r, store.Page{Limit: limit, Asc: p.Asc, ScanLimit: p.ScanLimit}, "")
 			err = d.pool.QueryRow(ctx, "SELECT count(*) FROM ("+q.sql+") matching", q.args...).Scan(&n)
 			return n, err
 		},
@@ -248,8 +248,8 @@ func (d *DB) chooseWalk(ctx context.Context, f *store.DeliveryFilter, p store.Pa
 			return f.Walk(), err
 		}
 	}
-	n, err := d.countDue(ctx, endpoints, f.DueBy, f.Look(p)+1)
-	if err != nil || n > f.Look(p) {
+	n, err := d.countDue(ctx, endpoints, f.DueBy, f.ScanLimit(p)+1)
+	if err != nil || n > f.ScanLimit(p) {
 		return f.Walk(), err
 	}
 	f.Endpoints = endpoints

@@ -194,7 +194,7 @@ func (c *commit) settlePending(s *store.Settle) (int64, error) {
 	state, due, reason := restoreColumns(d.Restore)
 	return c.exec(c.settle.pending.bind(
 		int64(d.State), d.DueAt.UnixMicro(), int64(s.Prev+1), p.RunDueAt.UnixMicro(), int64(p.Charged),
-		int64(p.Failures), int64(p.Fails), int64(p.Throttles), p.PrevDelay.Milliseconds(), limited, orNull(d.ReplayID),
+		int64(p.BackoffSteps), int64(p.FailedAttempts), int64(p.Throttles), p.PrevDelay.Milliseconds(), limited, orNull(d.ReplayID),
 		orNull(d.Reason), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason), int64(last.Status),
 		last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt), stamp(d.FirstDeliveredAt),
 		state, due, reason, int64(d.ID), int64(s.Prev), int64(p.Run), bit(s.Attempt.Class == hook.Success), s.Due.UnixMicro()))
@@ -213,7 +213,7 @@ func (c *commit) settleWished(s *store.Settle) (int64, error) {
 		replay = 0 // has counted the end
 	}
 	return c.exec(c.settle.wished.bind(
-		int64(s.Prev+1), p.RunDueAt.UnixMicro(), int64(p.Charged), int64(p.Failures), int64(p.Fails), int64(p.Throttles),
+		int64(s.Prev+1), p.RunDueAt.UnixMicro(), int64(p.Charged), int64(p.BackoffSteps), int64(p.FailedAttempts), int64(p.Throttles),
 		p.PrevDelay.Milliseconds(), limited, orNull(replay), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason),
 		int64(last.Status), last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt),
 		int64(d.State), d.DueAt.UnixMicro(), orNull(d.Reason), int64(d.ID), int64(s.Prev), int64(p.Run)))
@@ -224,7 +224,7 @@ func (c *commit) settleWished(s *store.Settle) (int64, error) {
 func firstSuccess(s *store.Settle) bool {
 	d, p := &s.Delivery, &s.Delivery.Progress
 	return d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
-		p.Failures == 0 && p.Fails == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0 && store.PlainAttempt(s.Attempt)
+		p.BackoffSteps == 0 && p.FailedAttempts == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0 && store.PlainAttempt(s.Attempt)
 }
 
 func (c *commit) settleEnded(s *store.Settle) (int64, error) {

@@ -24,7 +24,7 @@ func scanDeliveryAnd(r scannable, d *hook.Delivery, more ...any) error {
 	}
 	columns := append([]any{
 		&d.ID, &d.TenantID, &d.EventID, &d.EndpointID, &d.State, when(&d.DueAt), &d.Attempts, &d.Size, &p.Run, when(&p.RunDueAt), &p.Charged,
-		&p.Failures, &p.Fails, &p.Throttles, span(&p.PrevDelay, time.Millisecond), document(&p.Limited), number(&d.ReplayID), number(&d.Reason),
+		&p.BackoffSteps, &p.FailedAttempts, &p.Throttles, span(&p.PrevDelay, time.Millisecond), document(&p.Limited), number(&d.ReplayID), number(&d.Reason),
 		number(&last.AttemptID), number(&last.Class), number(&last.Reason), number(&last.Status), span(&last.Latency, time.Microsecond),
 		when(&last.At), when(&d.SettledAt), when(&d.FirstDeliveredAt), &restore.state, when(&restore.due), number(&restore.reason),
 	}, more...)

@@ -31,11 +31,11 @@ WHERE id = ?1 AND cursor_id = ?2 AND state = 1`
 // each of them.
 func (db *DB) FeedReplay(ctx context.Context, f store.Feed) (fed store.Fed, err error) {
 	j := &f.Replay
-	page, next, err := db.nextOfReplay(ctx, j, f.Limit+1, cmp.Or(f.Look, store.ReplayLook))
+	page, next, err := db.nextOfReplay(ctx, j, f.Limit+1, cmp.Or(f.ScanLimit, store.ReplayScanLimit))
 	if err != nil {
 		return store.Fed{}, db.readErr("search deliveries of replay", err)
 	}
-	fed.Cursor = j.Upto
+	fed.Cursor = j.EndID
 	switch {
 	case len(page) > f.Limit: // there is more: this is not the end
 		page = page[:f.Limit]
@@ -99,13 +99,13 @@ type candidate struct{ id, endpoint hook.ID }
 // where the ones behind them begin.
 func (db *DB) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n, look int) ([]candidate, hook.ID, error) {
 	f := store.MatchOf(j)
-	return find(ctx, db, &f, store.Page{Limit: n, After: j.Cursor, Asc: true, Look: look}, "d.id, d.endpoint_id",
+	return find(ctx, db, &f, store.Page{Limit: n, After: j.Cursor, Asc: true, ScanLimit: look}, "d.id, d.endpoint_id",
 		func(r scannable, c *candidate) error { return r.Scan(&c.id, &c.endpoint) }, func(c candidate) hook.ID { return c.id })
 }
 
 // NextOfReplay implements store.ReplayFeeder.
 func (db *DB) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook.ID, error) {
-	page, _, err := db.nextOfReplay(ctx, j, n, store.ReplayLook)
+	page, _, err := db.nextOfReplay(ctx, j, n, store.ReplayScanLimit)
 	if err != nil {
 		return nil, db.readErr("search deliveries of replay", err)
 	}

@@ -16,7 +16,7 @@ const replayColumns = `id, tenant_id, endpoint_id, filter, state, state_reason, 
 func scanReplay(r scannable, j *hook.ReplayJob) error {
 	c := &j.Counts
 	return r.Scan(&j.ID, &j.TenantID, number(&j.EndpointID), document(&j.Filter), &j.State, &j.PauseReason, &j.PerMinute,
-		&j.CurrentPerMinute, &j.Ramp, &j.MaxMultiple, &j.PauseErrorPercent, &j.Cursor, &j.Upto, when(&j.PacedAt), &j.Total,
+		&j.CurrentPerMinute, &j.Ramp, &j.MaxMultiple, &j.PauseErrorPercent, &j.Cursor, &j.EndID, when(&j.PacedAt), &j.Total,
 		&c.Fed, &c.Skipped, &c.Delivered, &c.Failed, &c.Answers, &c.Errors, &c.Refused, &j.SelfPauses, &j.DeliveredAtPause,
 		&j.CreatedBy, when(&j.CreatedAt), when(&j.UpdatedAt), when(&j.StartedAt), when(&j.PausedAt), when(&j.FinishedAt), &j.Version)
 }
@@ -34,7 +34,7 @@ func (db *DB) CreateReplay(ctx context.Context, j hook.ReplayJob, a hook.Audit) 
 	}
 	return db.update(ctx, "create replay", func(t tx) error {
 		if _, err := t.exec(insertReplay, j.ID, j.TenantID, orNull(j.EndpointID), filter, int64(j.State), string(j.PauseReason),
-			j.PerMinute, j.CurrentPerMinute, j.Ramp, j.MaxMultiple, j.PauseErrorPercent, j.Cursor, j.Upto, knownTotal(j.Total),
+			j.PerMinute, j.CurrentPerMinute, j.Ramp, j.MaxMultiple, j.PauseErrorPercent, j.Cursor, j.EndID, knownTotal(j.Total),
 			j.CreatedBy, j.CreatedAt.UnixMicro(), j.UpdatedAt.UnixMicro()); err != nil {
 			return err
 		}

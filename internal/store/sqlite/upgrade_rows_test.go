@@ -62,7 +62,7 @@ func TestUpgradeWritesDeliveriesThatOnlyTheirEventsName(t *testing.T) {
 
 	path := before(t, "row_at_accept", script.String())
 	db := open(t, path)
-	rows, _, err := db.ListDeliveries(t.Context(), store.DeliveryFilter{Tenant: tenant}, store.Page{Limit: len(want) + 10, Look: 10_000})
+	rows, _, err := db.ListDeliveries(t.Context(), store.DeliveryFilter{Tenant: tenant}, store.Page{Limit: len(want) + 10, ScanLimit: 10_000})
 	check(t, err)
 	if len(rows) != len(want) {
 		t.Errorf("%d deliveries after the upgrade, want %d", len(rows), len(want))

@@ -120,8 +120,8 @@ func direction(asc bool) string {
 // looker looks at a walk.
 func looker[R any](ctx context.Context, db *DB, df *store.DeliveryFilter, w store.Walk, p store.Page,
 	columns string, scan func(scannable, *R) error,
-) *store.Looker[R] {
-	return &store.Looker[R]{
+) *store.Scanner[R] {
+	return &store.Scanner[R]{
 		Stop: func(r store.IDs, n int) (id hook.ID, err error) {
 			text, args := stopQuery(w, df, r, p.Asc, n)
 			if err = db.row(ctx, text, args...).Scan(&id); errors.Is(err, sql.ErrNoRows) {
@@ -160,7 +160,7 @@ func (db *DB) countMatching(ctx context.Context, df *store.DeliveryFilter, p sto
 		}
 		if all {
 			n, err := db.countDue(ctx, endpoints, df.DueBy, p.Limit+1)
-			return store.Upto(n, p.Limit), err
+			return store.AtMost(n, p.Limit), err
 		}
 	}
 	w, err := db.chooseWalk(ctx, df, p)
@@ -219,8 +219,8 @@ func (db *DB) chooseWalk(ctx context.Context, df *store.DeliveryFilter, p store.
 			return df.Walk(), err
 		}
 	}
-	n, err := db.countDue(ctx, endpoints, df.DueBy, df.Look(p)+1)
-	if err != nil || n > df.Look(p) {
+	n, err := db.countDue(ctx, endpoints, df.DueBy, df.ScanLimit(p)+1)
+	if err != nil || n > df.ScanLimit(p) {
 		return df.Walk(), err
 	}
 	df.Endpoints = endpoints

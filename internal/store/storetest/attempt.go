@@ -49,11 +49,11 @@ func (w *world) retry(d hook.Delivery, wait time.Duration) *store.Settle {
 	s := w.attempt(d, hook.Down, hook.ServerError, 503)
 	p := &s.Delivery.Progress
 	p.Charged++
-	p.Failures++
-	p.Fails++
+	p.BackoffSteps++
+	p.FailedAttempts++
 	s.Delivery.DueAt = w.now.Add(wait)
 	a := s.Attempt
-	a.RetryN, a.Ceiling, a.U = p.Failures, 2*wait, 0.5
+	a.RetryN, a.Ceiling, a.U = p.BackoffSteps, 2*wait, 0.5
 	a.Delay, a.DelaySource, a.NextDueAt = wait, hook.DelayBackoff, s.Delivery.DueAt
 	return s
 }

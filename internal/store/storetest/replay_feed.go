@@ -56,8 +56,8 @@ func feedLooks(w *world) {
 	w.pass(time.Hour)
 	j := w.running(ten, hook.ReplayFilter{States: []hook.DeliveryState{hook.Delivered}})
 	fed, steps := 0, 0
-	for cursor := hook.ID(0); cursor != j.Upto && steps < 10; steps++ {
-		step, err := w.db.FeedReplay(w.ctx(), store.Feed{Replay: w.job(j.ID), Limit: 3, Now: w.now, PacedAt: w.now, Look: 2})
+	for cursor := hook.ID(0); cursor != j.EndID && steps < 10; steps++ {
+		step, err := w.db.FeedReplay(w.ctx(), store.Feed{Replay: w.job(j.ID), Limit: 3, Now: w.now, PacedAt: w.now, ScanLimit: 2})
 		w.check(err, "FeedReplay")
 		if step.Cursor <= cursor {
 			w.t.Fatalf("step %d: cursor stays at %d", steps, cursor)
@@ -86,7 +86,7 @@ func feedReopens(w *world) {
 	paced := w.now.Add(-time.Second)
 	fed, err := w.db.FeedReplay(w.ctx(), store.Feed{Replay: j, Limit: 10, Now: w.now, PacedAt: paced})
 	w.check(err, "FeedReplay")
-	w.same(fed, store.Fed{Fed: 1, Cursor: j.Upto, Endpoints: []hook.ID{e.ID}}, "fed")
+	w.same(fed, store.Fed{Fed: 1, Cursor: j.EndID, Endpoints: []hook.ID{e.ID}}, "fed")
 
 	want := d
 	want.State, want.DueAt, want.ReplayID, want.Reason, want.SettledAt = hook.Pending, w.now, j.ID, 0, time.Time{}
@@ -98,7 +98,7 @@ func feedReopens(w *world) {
 	w.same(due, []hook.Delivery{want}, "read ahead")
 
 	got := w.job(j.ID)
-	j.Cursor, j.Counts.Fed, j.PacedAt, j.UpdatedAt = j.Upto, 1, paced, w.now
+	j.Cursor, j.Counts.Fed, j.PacedAt, j.UpdatedAt = j.EndID, 1, paced, w.now
 	w.same(got, j, "replay")
 	if !got.AllFed() {
 		w.t.Error("the set was walked, but the replay does not say so")
@@ -133,16 +133,16 @@ func feedPages(w *world) {
 	}
 	at := []hook.ID{e.ID}
 	w.same(fed, []store.Fed{
-		{Fed: 2, Cursor: ids[1], Endpoints: at}, {Fed: 2, Cursor: ids[3], Endpoints: at}, {Fed: 1, Cursor: j.Upto, Endpoints: at},
+		{Fed: 2, Cursor: ids[1], Endpoints: at}, {Fed: 2, Cursor: ids[3], Endpoints: at}, {Fed: 1, Cursor: j.EndID, Endpoints: at},
 	}, "pages")
 	due, err := w.db.ReadAhead(w.ctx(), e.ID, w.now, 10)
 	w.check(err, "ReadAhead")
 	w.same(deliveryIDs(due), ids, "fed deliveries")
 	w.same(w.job(j.ID).Counts, hook.ReplayCounts{Fed: 5}, "counts")
-	w.same(w.feed(j.ID, 2), store.Fed{Cursor: j.Upto}, "beyond the end")
+	w.same(w.feed(j.ID, 2), store.Fed{Cursor: j.EndID}, "beyond the end")
 
 	whole := w.running(ten, hook.ReplayFilter{States: onlyDead})
-	w.same(w.feed(whole.ID, 5), store.Fed{Fed: 5, Cursor: whole.Upto, Endpoints: []hook.ID{other.ID}}, "over all endpoints")
+	w.same(w.feed(whole.ID, 5), store.Fed{Fed: 5, Cursor: whole.EndID, Endpoints: []hook.ID{other.ID}}, "over all endpoints")
 }
 
 func feedFilter(w *world) {
@@ -216,7 +216,7 @@ func feedByID(w *world) {
 	w.written(w.success(delivered))
 	foreign := w.deadLetters(other, w.endpoint(other), 1)[0]
 	j := w.running(ten, hook.ReplayFilter{States: endedStates, Deliveries: []hook.ID{dead.ID, delivered.ID, pending.ID, foreign.ID, 7}})
-	w.same(w.feed(j.ID, 10), store.Fed{Fed: 2, Skipped: 1, Cursor: j.Upto, Endpoints: []hook.ID{e.ID}}, "fed")
+	w.same(w.feed(j.ID, 10), store.Fed{Fed: 2, Skipped: 1, Cursor: j.EndID, Endpoints: []hook.ID{e.ID}}, "fed")
 	w.same(w.delivery(pending.ID), pending, "pending delivery")
 	w.same(w.delivery(foreign.ID), foreign, "another tenant's delivery")
 	w.same(w.job(j.ID).Counts, hook.ReplayCounts{Fed: 2, Skipped: 1}, "counts")
@@ -238,7 +238,7 @@ func feedNowhere(w *world) {
 		w.check(err, "UpdateEndpoint")
 	}
 	j := w.running(ten, hook.ReplayFilter{States: onlyDead})
-	w.same(w.feed(j.ID, 10), store.Fed{Fed: 1, Skipped: 2, Cursor: j.Upto, Endpoints: []hook.ID{paused.ID}}, "fed")
+	w.same(w.feed(j.ID, 10), store.Fed{Fed: 1, Skipped: 2, Cursor: j.EndID, Endpoints: []hook.ID{paused.ID}}, "fed")
 	for _, d := range all[:2] {
 		w.same(w.delivery(d.ID), d, "skipped delivery")
 	}
@@ -253,7 +253,7 @@ func feedChanged(w *world) {
 	j := w.running(ten, hook.ReplayFilter{States: onlyDead, Deliveries: []hook.ID{old[0].ID, old[1].ID}})
 	w.manual(old[0])
 	wish := w.delivery(old[0].ID)
-	w.same(w.feed(j.ID, 10), store.Fed{Fed: 1, Skipped: 1, Cursor: j.Upto, Endpoints: []hook.ID{e.ID}}, "fed")
+	w.same(w.feed(j.ID, 10), store.Fed{Fed: 1, Skipped: 1, Cursor: j.EndID, Endpoints: []hook.ID{e.ID}}, "fed")
 	w.same(w.delivery(old[0].ID), wish, "delivery that waits for its manual send")
 }
 

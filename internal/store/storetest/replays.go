@@ -31,7 +31,7 @@ func (w *world) newReplay(ten hook.Tenant, f hook.ReplayFilter) hook.ReplayJob {
 	return hook.ReplayJob{
 		ID: w.id(), TenantID: ten.ID, EndpointID: f.Endpoint, Filter: f, State: hook.ReplayQueued,
 		PerMinute: 100, CurrentPerMinute: 100, Ramp: 1.5, MaxMultiple: 2.5, PauseErrorPercent: 12.5,
-		Upto: store.ReplayUpto(w.now), Total: 3, CreatedBy: "key_test", CreatedAt: w.now, UpdatedAt: w.now, Version: 1,
+		EndID: store.ReplayEnd(w.now), Total: 3, CreatedBy: "key_test", CreatedAt: w.now, UpdatedAt: w.now, Version: 1,
 	}
 }
 
@@ -163,7 +163,7 @@ func replayUpdate(w *world) {
 	want.FinishedAt, want.PacedAt = w.now.Add(3*time.Second), w.now.Add(4*time.Second)
 
 	change := want // what a change must not touch
-	change.Filter, change.Cursor, change.Upto, change.Total = hook.ReplayFilter{}, 5, 6, 99
+	change.Filter, change.Cursor, change.EndID, change.Total = hook.ReplayFilter{}, 5, 6, 99
 	change.Counts = hook.ReplayCounts{Fed: 1, Skipped: 2, Delivered: 3, Failed: 4, Answers: 5, Errors: 6, Refused: 7}
 	rec := w.audit(ten.ID, "replay.pause")
 	got, err := w.db.UpdateReplay(w.ctx(), change, &rec)

@@ -29,7 +29,7 @@ func settleRoundTrip(w *world) {
 	w.pass(time.Minute)
 	s := w.retry(d, 42*time.Second)
 	p := &s.Delivery.Progress
-	p.RunDueAt, p.Charged, p.Failures, p.Fails, p.Throttles = w.now.Add(-time.Hour), 4, 5, 6, 7
+	p.RunDueAt, p.Charged, p.BackoffSteps, p.FailedAttempts, p.Throttles = w.now.Add(-time.Hour), 4, 5, 6, 7
 	p.PrevDelay = 1234 * time.Millisecond
 	p.Limited = hook.Tally{hook.TLSCertificate: 2, hook.DNSNXDomain: 1}
 	s.Delivery.ReplayID = w.id()

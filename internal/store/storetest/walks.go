@@ -33,7 +33,7 @@ func deliveryLook(w *world) {
 	w.check(err, "MaxID")
 
 	search := store.DeliveryFilter{Tenant: ten.ID, Endpoints: []hook.ID{busy.ID}, States: delivered}
-	p := store.Page{Limit: 3, Look: 4}
+	p := store.Page{Limit: 3, ScanLimit: 4}
 	rows, next, err := w.db.ListDeliveries(w.ctx(), search, p)
 	w.check(err, "ListDeliveries")
 	if len(rows) != 0 || next == 0 {
@@ -61,7 +61,7 @@ func deliveryLook(w *world) {
 		"everything":              {store.DeliveryFilter{Tenant: ten.ID}, slices.Concat(old, waiting, few, ended)},
 		"few pending of a tenant": {store.DeliveryFilter{Tenant: quiet.ID, States: pending}, rare},
 	} {
-		rows, next, err := w.db.ListDeliveries(w.ctx(), tc.filter, store.Page{Limit: 20, Asc: true, Look: 1})
+		rows, next, err := w.db.ListDeliveries(w.ctx(), tc.filter, store.Page{Limit: 20, Asc: true, ScanLimit: 1})
 		w.check(err, "ListDeliveries")
 		w.same(idsOf(rows), tc.want, name)
 		if next != 0 {
@@ -82,7 +82,7 @@ func deliveryLook(w *world) {
 		"for another tenant's endpoint": {ten.ID, []hook.ID{target.ID}, 9, store.Counted{Exact: true}},
 	} {
 		f := store.DeliveryFilter{Tenant: tc.tenant, Endpoints: tc.endpoints, States: pending}
-		counted, err := w.db.CountMatching(w.ctx(), f, store.Page{Limit: tc.limit, Look: 1})
+		counted, err := w.db.CountMatching(w.ctx(), f, store.Page{Limit: tc.limit, ScanLimit: 1})
 		w.check(err, "CountMatching")
 		w.same(counted, tc.want, "pending "+name)
 	}
@@ -107,7 +107,7 @@ func deliveryWalks(w *world) {
 	rapid.Check(w.t, func(t *rapid.T) {
 		f := drawFilter(t, w.now, []hook.ID{0, ten.ID, other.ID}, []hook.ID{a.ID, b.ID, foreign.ID}, events, idsOf(all))
 		p := store.Page{
-			Limit: rapid.SampledFrom([]int{1, 2, 7, 60}).Draw(t, "limit"), Look: rapid.SampledFrom([]int{1, 2, 5, 20, 100}).Draw(t, "look"), Asc: rapid.Bool().Draw(t, "asc"),
+			Limit: rapid.SampledFrom([]int{1, 2, 7, 60}).Draw(t, "limit"), ScanLimit: rapid.SampledFrom([]int{1, 2, 5, 20, 100}).Draw(t, "look"), Asc: rapid.Bool().Draw(t, "asc"),
 		}
 		var want []hook.ID
 		for i := range all {
@@ -117,7 +117,7 @@ func deliveryWalks(w *world) {
 		}
 		c, err := w.db.CountMatching(w.ctx(), f, p)
 		w.check(err, "CountMatching")
-		enough := p.Limit >= len(want) && p.Look >= len(all)
+		enough := p.Limit >= len(want) && p.ScanLimit >= len(all)
 		if c.N > min(len(want), p.Limit) || c.Exact && c.N != len(want) || enough && !c.Exact {
 			t.Errorf("CountMatching(%+v, %+v) = %+v, want %d", f, p, c, len(want))
 		}

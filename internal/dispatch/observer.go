@@ -5,9 +5,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
-// Watcher hears what happens on the lanes of this node. The event loops call
+// Observer hears what happens on the lanes of this node. The event loops call
 // it, so it must return at once.
-type Watcher interface {
+type Observer interface {
 	// Attempted tells of an attempt that has ended.
 	Attempted(a Attempted)
 	// LaneOpened tells that a lane opened.
@@ -22,7 +22,7 @@ type Watcher interface {
 	LaneLeft(tenant, endpoint hook.ID)
 }
 
-// Attempted is an attempt that has ended, as a watcher counts it.
+// Attempted is an attempt that has ended, as an observer counts it.
 type Attempted struct {
 	Tenant, Endpoint hook.ID
 	Kind             hook.AttemptKind
@@ -32,17 +32,17 @@ type Attempted struct {
 	Attempts         int                // of the delivery, this one included
 }
 
-// unwatched is the watcher of a dispatcher that was given none.
-type unwatched struct{}
+// unobserved is the observer of a dispatcher that was given none.
+type unobserved struct{}
 
-func (unwatched) Attempted(Attempted)     {}
-func (unwatched) LaneOpened(_, _ hook.ID) {}
-func (unwatched) LaneFound(_, _ hook.ID)  {}
-func (unwatched) LaneClosed(_, _ hook.ID) {}
-func (unwatched) LaneLeft(_, _ hook.ID)   {}
+func (unobserved) Attempted(Attempted)     {}
+func (unobserved) LaneOpened(_, _ hook.ID) {}
+func (unobserved) LaneFound(_, _ hook.ID)  {}
+func (unobserved) LaneClosed(_, _ hook.ID) {}
+func (unobserved) LaneLeft(_, _ hook.ID)   {}
 
 func (l *loop) tellAttempt(f *flight, v policy.Verdict, after *hook.Delivery) {
-	l.d.cfg.Watch.Attempted(Attempted{
+	l.d.cfg.Observer.Attempted(Attempted{
 		Tenant: f.r.tenant, Endpoint: f.r.endpoint, Kind: f.kind, Class: v.Class, Reason: v.Reason,
 		State: after.State, Attempts: after.Attempts,
 	})

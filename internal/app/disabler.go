@@ -10,15 +10,15 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// keeper turns endpoints off when the dispatcher has found out that they are
+// disabler turns endpoints off when the dispatcher has found out that they are
 // gone or only fail, and tells everybody who has to know.
-type keeper struct {
+type disabler struct {
 	store interface {
 		EndpointByID(ctx context.Context, tenant, id hook.ID) (hook.Endpoint, error)
 		UpdateEndpoint(ctx context.Context, e hook.Endpoint, a hook.Audit) (hook.Endpoint, error)
 	}
-	ids  *hook.IDSource
-	bell interface {
+	ids    *hook.IDSource
+	notify interface {
 		EndpointChanged(tenant, endpoint hook.ID)
 	}
 	// announce tells the endpoint's owner. It must return at once.
@@ -28,8 +28,8 @@ type keeper struct {
 // keeperActor is who turns endpoints off by rule, in the audit log.
 const keeperActor = "dispatch"
 
-// Disable implements dispatch.Keeper.
-func (k *keeper) Disable(ctx context.Context, d dispatch.Disabling) (int64, error) {
+// Disable implements dispatch.EndpointDisabler.
+func (k *disabler) Disable(ctx context.Context, d dispatch.Disabling) (int64, error) {
 	e, err := k.store.EndpointByID(ctx, d.Tenant, d.Endpoint)
 	if err != nil {
 		return 0, fmt.Errorf("read endpoint: %w", err)
@@ -43,7 +43,7 @@ func (k *keeper) Disable(ctx context.Context, d dispatch.Disabling) (int64, erro
 			return 0, err
 		}
 	}
-	k.bell.EndpointChanged(e.TenantID, e.ID)
+	k.notify.EndpointChanged(e.TenantID, e.ID)
 	k.announce("endpoint.disabled", e.TenantID, e.ID, map[string]any{"reason": string(d.Reason)})
 	return e.Rev, nil
 }
@@ -53,7 +53,7 @@ func isDone(e *hook.Endpoint, d dispatch.Disabling) bool {
 	return e.Rev == d.Rev+1 && e.State == hook.Disabled && e.StateReason == string(d.Reason)
 }
 
-func (k *keeper) turnOff(ctx context.Context, e hook.Endpoint, why dispatch.DisableReason) (hook.Endpoint, error) {
+func (k *disabler) turnOff(ctx context.Context, e hook.Endpoint, why dispatch.DisableReason) (hook.Endpoint, error) {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	diff, err := json.Marshal(map[string]any{
 		"status":        map[string]string{"from": e.State.String(), "to": hook.Disabled.String()},
@@ -73,8 +73,8 @@ func (k *keeper) turnOff(ctx context.Context, e hook.Endpoint, why dispatch.Disa
 	return e, nil
 }
 
-// Failing implements dispatch.Keeper.
-func (k *keeper) Failing(f dispatch.Failing) {
+// Failing implements dispatch.EndpointDisabler.
+func (k *disabler) Failing(f dispatch.Failing) {
 	k.announce("endpoint.failing", f.Tenant, f.Endpoint, map[string]any{
 		"since": f.Since.UTC(), "percent_of_disable_after": f.Percent,
 	})

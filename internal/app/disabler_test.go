@@ -16,13 +16,13 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
 )
 
-// house is a store with one endpoint, its keeper, and what the keeper told.
+// house is a store with one endpoint, its disabler, and what the disabler told.
 type house struct {
 	*recordingStore
 	t        *testing.T
 	ids      *hook.IDSource
 	endpoint hook.Endpoint
-	keeper   dispatch.Keeper
+	disabler dispatch.EndpointDisabler
 	told     []string
 }
 
@@ -71,7 +71,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	h.endpoint = e
-	h.keeper = app.NewKeeper(h, h.ids, h, func(event string, _, endpoint hook.ID, detail map[string]any) {
+	h.disabler = app.NewDisabler(h, h.ids, h, func(event string, _, endpoint hook.ID, detail map[string]any) {
 		if endpoint == e.ID {
 			h.told = append(h.told, event)
 		}
@@ -82,7 +82,7 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// EndpointChanged implements app.Bell.
+// EndpointChanged implements app.Notifier.
 func (h *house) EndpointChanged(_, endpoint hook.ID) {
 	if endpoint == h.endpoint.ID {
 		h.told = append(h.told, "bell")
@@ -90,7 +90,7 @@ func (h *house) EndpointChanged(_, endpoint hook.ID) {
 }
 
 func (h *house) disable(rev int64) (int64, error) {
-	return h.keeper.Disable(h.t.Context(), dispatch.Disabling{
+	return h.disabler.Disable(h.t.Context(), dispatch.Disabling{
 		Tenant: h.endpoint.TenantID, Endpoint: h.endpoint.ID, Rev: rev, Reason: dispatch.DisabledGone,
 	})
 }
@@ -130,7 +130,7 @@ func TestKeeperDisables(t *testing.T) {
 }
 
 // TestKeeperLeavesWhatAPersonChanged: also when that was a resume after the
-// keeper itself had disabled the endpoint.
+// disabler itself had disabled the endpoint.
 func TestKeeperLeavesWhatAPersonChanged(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
