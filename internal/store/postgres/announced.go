@@ -11,24 +11,24 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// heardEvents is eventsByID with what the events tell of their deliveries. Large
+// announcedEvents is eventsByID with what the events tell of their deliveries. Large
 // payloads stay where they are until they are wanted.
-const heardEvents = `
+const announcedEvents = `
 SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, CASE WHEN octet_length(e.payload) <= $2 THEN e.payload END, e.targets
 FROM unnest($1::bigint[]) AS n(id)
 CROSS JOIN LATERAL (SELECT * FROM %s WHERE id >= n.id ORDER BY id LIMIT 1) e WHERE e.id = n.id`
 
-// heardBytes bounds the payloads that come along.
-const heardBytes = 1 << 20
+// announcedBytes bounds the payloads that come along.
+const announcedBytes = 1 << 20
 
-// readHeard adds the deliveries that other nodes have told of and that have no
+// readAnnounced adds the deliveries that other nodes have told of and that have no
 // row, and returns their events. For the endpoints of the others it says to look
 // for rows.
 //
 // From here on they count as unwritten on this node too, so that their rows come
 // with their results. The node that has accepted them sees to it that they get
 // one in any case.
-func (d *DB) readHeard(ctx context.Context, w *store.Wanted, due map[hook.ID]store.Due) ([]hook.Event, error) {
+func (d *DB) readAnnounced(ctx context.Context, w *store.Wanted, due map[hook.ID]store.Due) ([]hook.Event, error) {
 	news := unknown(w)
 	if len(news) == 0 {
 		return nil, nil
@@ -62,12 +62,12 @@ func dueBy(now time.Time, d hook.Delivery) hook.Delivery {
 }
 
 // unknown returns what was heard of and is not in memory.
-func unknown(w *store.Wanted) (news []store.New) {
+func unknown(w *store.Wanted) (news []store.Announced) {
 	known := make(map[hook.ID]bool, len(w.Known))
 	for _, id := range w.Known {
 		known[id] = true
 	}
-	for _, n := range w.Heard {
+	for _, n := range w.Announced {
 		if !known[n.Delivery] {
 			news = append(news, n)
 		}
@@ -83,7 +83,7 @@ type lookedUp struct {
 }
 
 // lookUp reads events and which of the deliveries have a row, in one round trip.
-func (d *DB) lookUp(ctx context.Context, news []store.New) (*lookedUp, error) {
+func (d *DB) lookUp(ctx context.Context, news []store.Announced) (*lookedUp, error) {
 	found := &lookedUp{targets: make(map[hook.ID]store.Target, len(news)), rows: make(map[hook.ID]bool)}
 	events, deliveries := make([]hook.ID, len(news)), make([]hook.ID, len(news))
 	for i, n := range news {
@@ -91,7 +91,7 @@ func (d *DB) lookUp(ctx context.Context, news []store.New) (*lookedUp, error) {
 	}
 	b := &pgx.Batch{}
 	for day, ids := range byDay(events) {
-		b.Queue(fmt.Sprintf(heardEvents, day.partition("events")), ids, heardBytes/len(news)).Query(found.scanEvents)
+		b.Queue(fmt.Sprintf(announcedEvents, day.partition("events")), ids, announcedBytes/len(news)).Query(found.scanEvents)
 	}
 	b.Queue(withRow, deliveries).Query(func(rows pgx.Rows) error {
 		return eachRow(rows, scanID, func(id hook.ID) { found.rows[id] = true })

@@ -34,17 +34,17 @@ const (
 	settleRows = `
 WITH written AS (
   UPDATE deliveries d SET
-    state = CASE WHEN d.state = 0 AND NOT ` + settleWished + ` THEN r.state ELSE d.state END,
-    reason = CASE WHEN d.state = 0 AND NOT ` + settleWished + ` THEN nullif(r.reason, 0) ELSE d.reason END,
+    state = CASE WHEN d.state = 0 AND NOT ` + settleManual + ` THEN r.state ELSE d.state END,
+    reason = CASE WHEN d.state = 0 AND NOT ` + settleManual + ` THEN nullif(r.reason, 0) ELSE d.reason END,
     settled_at = CASE d.state WHEN 0 THEN r.settled_at ELSE d.settled_at END,
-    due_at = CASE WHEN ` + settleWished + ` THEN d.due_at ELSE r.due_at END,
-    run_due_at = r.run_due_at, replay_id = CASE WHEN r.state = 0 OR NOT ` + settleWished + ` THEN nullif(r.replay_id, 0) END,
+    due_at = CASE WHEN ` + settleManual + ` THEN d.due_at ELSE r.due_at END,
+    run_due_at = r.run_due_at, replay_id = CASE WHEN r.state = 0 OR NOT ` + settleManual + ` THEN nullif(r.replay_id, 0) END,
     attempts = r.prev + CASE r.attempt_id WHEN 0 THEN 0 ELSE 1 END,
     charged = r.charged, failures = r.failures, fails = r.fails, throttles = r.throttles,
     prev_delay_ms = nullif(r.prev_delay_ms, 0), limited = r.limited::jsonb,
-    restore_state = CASE WHEN ` + settleWished + ` THEN r.state ELSE r.restore_state END,
-    restore_due_at = CASE WHEN ` + settleWished + ` THEN r.due_at ELSE r.restore_due_at END,
-    restore_reason = CASE WHEN ` + settleWished + ` THEN r.reason ELSE r.restore_reason END,
+    restore_state = CASE WHEN ` + settleManual + ` THEN r.state ELSE r.restore_state END,
+    restore_due_at = CASE WHEN ` + settleManual + ` THEN r.due_at ELSE r.restore_due_at END,
+    restore_reason = CASE WHEN ` + settleManual + ` THEN r.reason ELSE r.restore_reason END,
     last_attempt_id = nullif(r.last_attempt_id, 0), last_class = nullif(r.last_class, 0), last_reason = nullif(r.last_reason, 0),
     last_status = nullif(r.last_status, 0), last_latency_us = nullif(r.last_latency_us, 0), last_at = r.last_at,
     first_delivered_at = coalesce(d.first_delivered_at, r.first_delivered_at)
@@ -68,7 +68,7 @@ WITH written AS (
       unnest($49::bytea[]) AS excerpt,
       unnest($50::timestamptz[]) AS known_due) AS r
   WHERE d.id = r.id AND d.attempts = r.prev
-    AND (d.state = 0 AND d.run = r.run AND (r.attempt_id <> 0 OR NOT ` + settleWished + `) OR d.state <> 0 AND r.attempt_id <> 0)
+    AND (d.state = 0 AND d.run = r.run AND (r.attempt_id <> 0 OR NOT ` + settleManual + `) OR d.state <> 0 AND r.attempt_id <> 0)
     AND ` + settleFew + ` AND ` + settleOwned + `
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, r.state <> 0 AND d.state = r.state AND d.settled_at = r.settled_at AS ended,
     r.state <> 0 AND d.state IN (r.state, 0) AND d.settled_at = r.settled_at AS ended_for_replay, r.state AS new_state, r.replay_id, r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
@@ -83,10 +83,10 @@ logged AS (
     nullif(w.delay_source, 0), w.attempt_charged, w.policy_hash, nullif(w.error, ''), w.detail, w.excerpt
   FROM written w WHERE w.attempt_id <> 0)` + settleFreed
 
-	// settleWished is an attempt that did not succeed, of a delivery that somebody
+	// settleManual is an attempt that did not succeed, of a delivery that somebody
 	// asked to be sent by hand meanwhile. It stays due for that, and if that fails,
 	// too, it becomes what this attempt made of it.
-	settleWished = `(d.state = 0 AND d.restore_state IS NOT NULL AND d.due_at IS DISTINCT FROM r.known_due AND r.class <> 1)`
+	settleManual = `(d.state = 0 AND d.restore_state IS NOT NULL AND d.due_at IS DISTINCT FROM r.known_due AND r.class <> 1)`
 
 	settleFreed = `,
 freed AS (

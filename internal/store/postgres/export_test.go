@@ -81,5 +81,5 @@ func written(q *query) string {
 // number of their parameters.
 func EventReadsSQL(id hook.ID) map[string]int {
 	events := dayOf(id).partition("events")
-	return map[string]int{fmt.Sprintf(heardEvents, events): 2, fmt.Sprintf(eventsByID, events): 1}
+	return map[string]int{fmt.Sprintf(announcedEvents, events): 2, fmt.Sprintf(eventsByID, events): 1}
 }

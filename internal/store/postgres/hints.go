@@ -77,7 +77,7 @@ func encodeHint(sender string, h store.Hint) []string {
 	for _, id := range h.IDs {
 		add(id)
 	}
-	for _, n := range h.New {
+	for _, n := range h.Announced {
 		add(n.Endpoint, n.Event, n.Delivery-n.Event)
 	}
 	return append(texts, string(text))
@@ -102,12 +102,12 @@ func decodeHint(text string) (sender string, h store.Hint, ok bool) {
 		}
 		h.IDs = append(h.IDs, hook.ID(id))
 	}
-	if h.Kind == store.HintNew {
+	if h.Kind == store.HintAnnounced {
 		if len(h.IDs)%3 != 0 {
 			return "", store.Hint{}, false
 		}
 		for ids := range slices.Chunk(h.IDs, 3) {
-			h.New = append(h.New, store.New{Endpoint: ids[0], Event: ids[1], Delivery: ids[1] + ids[2]})
+			h.Announced = append(h.Announced, store.Announced{Endpoint: ids[0], Event: ids[1], Delivery: ids[1] + ids[2]})
 		}
 		h.IDs = nil
 	}

@@ -88,7 +88,7 @@ func TestHintCodec(t *testing.T) {
 			}
 		}
 		if rapid.Bool().Draw(t, "new") {
-			sent.Kind, sent.New, sent.IDs = store.HintNew, newsOf(sent.IDs), nil
+			sent.Kind, sent.Announced, sent.IDs = store.HintAnnounced, announcedOf(sent.IDs), nil
 		}
 		got := store.Hint{Kind: sent.Kind}
 		for _, text := range postgres.EncodeHint("me", sent) {
@@ -99,7 +99,7 @@ func TestHintCodec(t *testing.T) {
 			if !ok || sender != "me" || h.Kind != sent.Kind {
 				t.Fatalf("decoded %q as %q, %+v, %v", text, sender, h, ok)
 			}
-			got.IDs, got.New = append(got.IDs, h.IDs...), append(got.New, h.New...)
+			got.IDs, got.Announced = append(got.IDs, h.IDs...), append(got.Announced, h.Announced...)
 		}
 		if diff := cmp.Diff(sent, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-sent +got):\n%s", diff)
@@ -107,10 +107,10 @@ func TestHintCodec(t *testing.T) {
 	})
 }
 
-// newsOf makes deliveries of ids.
-func newsOf(ids []hook.ID) (news []store.New) {
+// announcedOf makes deliveries of ids.
+func announcedOf(ids []hook.ID) (news []store.Announced) {
 	for i := 0; i+3 <= len(ids); i += 3 {
-		news = append(news, store.New{Endpoint: ids[i], Event: ids[i+1], Delivery: ids[i+2]})
+		news = append(news, store.Announced{Endpoint: ids[i], Event: ids[i+1], Delivery: ids[i+2]})
 	}
 	return news
 }

@@ -80,7 +80,7 @@ func (d *DB) ReadDue(ctx context.Context, w store.Wanted) (map[hook.ID]store.Due
 			return nil, nil, err
 		}
 	}
-	events, err := d.readHeard(ctx, &w, due)
+	events, err := d.readAnnounced(ctx, &w, due)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,10 +30,10 @@ const (
 
 const waitShortly = `SELECT set_config('lock_timeout', $1, true)`
 
-// WriteLate implements store.LateWriter. It has a transaction of its own: should
+// InsertDeferred implements store.DeferredInserter. It has a transaction of its own: should
 // another node stand still while it writes the same row, no commit of this one
 // waits for it.
-func (d *DB) WriteLate(ctx context.Context, now time.Time) error {
+func (d *DB) InsertDeferred(ctx context.Context, now time.Time) error {
 	for _, u := range d.everyUnwritten() {
 		if err := d.writeOverdue(ctx, u, now); err != nil {
 			return failed("write late deliveries", err)

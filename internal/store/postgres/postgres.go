@@ -67,10 +67,10 @@ type DB struct {
 const noDay = -1
 
 var (
-	_ store.DB         = (*DB)(nil)
-	_ store.Hints      = (*DB)(nil)
-	_ store.DueReader  = (*DB)(nil)
-	_ store.LateWriter = (*DB)(nil)
+	_ store.DB               = (*DB)(nil)
+	_ store.Hints            = (*DB)(nil)
+	_ store.DueReader        = (*DB)(nil)
+	_ store.DeferredInserter = (*DB)(nil)
 )
 
 // Open connects to the database at dsn, checks that the server keeps what it

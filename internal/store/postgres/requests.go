@@ -10,10 +10,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// lockDelivery keeps the owner's settle away until the wish is stored.
+// lockDelivery keeps the owner's settle away until the request is stored.
 const lockDelivery = deliveryByID + ` FOR UPDATE OF d`
 
-// changeUsage books what a wish makes pending, or no longer pending, on node 0.
+// changeUsage books what a request makes pending, or no longer pending, on node 0.
 const changeUsage = `
 INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes) VALUES ($1, 0, $2, $3)
 ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes`
@@ -34,14 +34,14 @@ UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_re
   replay_id = CASE state WHEN 0 THEN replay_id END
 WHERE id = $1`
 
-	// retryAgain makes the wish a later one than that which is under way.
+	// retryAgain makes the request a later one than that which is under way.
 	retryAgain = `UPDATE deliveries SET due_at = greatest($2, due_at + interval '1 microsecond') WHERE id = $1`
 )
 
 // RetryDelivery makes the delivery due at now for one manual send and keeps
 // what it was before.
 func (d *DB) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (store.DeliveryRow, error) {
-	return d.wish(ctx, tenant, id, a, func(tx pgx.Tx, row *store.DeliveryRow) error {
+	return d.applyRequest(ctx, tenant, id, a, func(tx pgx.Tx, row *store.DeliveryRow) error {
 		var alive bool
 		if err := tx.QueryRow(ctx, endpointAlive, row.EndpointID).Scan(&alive); err != nil {
 			return err
@@ -50,13 +50,13 @@ func (d *DB) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Tim
 			return hook.ErrStateConflict
 		}
 		if row.DueAt.Equal(now) {
-			now = now.Add(time.Microsecond) // the due time tells a wish from what was before
+			now = now.Add(time.Microsecond) // the due time tells a request from what was before
 		}
-		wish := retryDelivery
+		request := retryDelivery
 		if row.Restore != nil {
-			wish = retryAgain
+			request = retryAgain
 		}
-		if _, err := tx.Exec(ctx, wish, id, at(now)); err != nil {
+		if _, err := tx.Exec(ctx, request, id, at(now)); err != nil {
 			return err
 		}
 		if row.State == hook.Pending {
@@ -72,7 +72,7 @@ WHERE id = $1`
 
 // CancelDelivery ends a pending delivery.
 func (d *DB) CancelDelivery(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (store.DeliveryRow, error) {
-	return d.wish(ctx, tenant, id, a, func(tx pgx.Tx, row *store.DeliveryRow) error {
+	return d.applyRequest(ctx, tenant, id, a, func(tx pgx.Tx, row *store.DeliveryRow) error {
 		if row.State != hook.Pending {
 			return hook.ErrStateConflict
 		}
@@ -87,10 +87,10 @@ func (d *DB) CancelDelivery(ctx context.Context, tenant, id hook.ID, now time.Ti
 	})
 }
 
-// wish locks the delivery, runs fn and returns the delivery as it is then. The
+// applyRequest locks the delivery, runs fn and returns the delivery as it is then. The
 // tenant's configuration is locked before, as batches do, so that no endpoint
 // is deleted meanwhile.
-func (d *DB) wish(ctx context.Context, tenant, id hook.ID, a hook.Audit, fn func(pgx.Tx, *store.DeliveryRow) error) (store.DeliveryRow, error) {
+func (d *DB) applyRequest(ctx context.Context, tenant, id hook.ID, a hook.Audit, fn func(pgx.Tx, *store.DeliveryRow) error) (store.DeliveryRow, error) {
 	row, err := d.DeliveryByID(ctx, tenant, id)
 	if err != nil {
 		return store.DeliveryRow{}, err
