@@ -41,9 +41,11 @@ var allowed = map[string]imports{
 		libraries: in("modernc.org/sqlite"),
 	},
 	"internal/store/postgres": {
-		own:       in("internal/hook", "internal/lane", "internal/store"),
+		own:       in("internal/hook", "internal/lane", "internal/store", "internal/store/postgres/deferred", "internal/store/visible"),
 		libraries: in("github.com/jackc/pgx/v5"),
 	},
+	"internal/store/postgres/deferred": {own: in("internal/hook", "internal/store")},
+	"internal/store/visible":           {},
 	"internal/store/storetest": {
 		own:       in("internal/hook", "internal/lane", "internal/store"),
 		libraries: in("github.com/google/go-cmp", "pgregory.net/rapid"),
@@ -154,7 +156,7 @@ var (
 	// decide can be tested, simulated and replayed exactly.
 	pure = set(
 		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/jsonscan", "internal/quantity",
-		"internal/api/view",
+		"internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
 	)
 
 	// impure are imports that have no business in a pure package.

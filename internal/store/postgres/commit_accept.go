@@ -14,6 +14,8 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // lockTenants waits for changes of configuration that are under way; the next
@@ -37,8 +39,8 @@ const lockTenants = `SELECT pg_advisory_xact_lock_shared(7003, tenant) FROM unne
 // over events that are there, with their keys and deliveries, for all of them
 // came together (or the id is somebody else's, which the explanation finds).
 const (
-	acceptFirst = acceptKeys + acceptEvents + acceptDeliveries
-	acceptAgain = acceptKeys + `
+	acceptFirst visible.SQL = acceptKeys + acceptEvents + acceptDeliveries
+	acceptAgain visible.SQL = acceptKeys + `
   AND NOT EXISTS (SELECT FROM events e WHERE e.id = n.id)` + acceptEvents + `
   ON CONFLICT (id) DO NOTHING` + acceptDeliveries
 
@@ -72,7 +74,7 @@ stored AS (
     AND (NOT n.keyed OR n.id IN (SELECT event_id FROM won))`
 
 	// The numbers in it are the weights of store.StoredBy.
-	acceptDeliveries = `
+	acceptDeliveries visible.SQL = `
   RETURNING id, tenant_id, 256 + octet_length(payload) AS weight),
 named AS (
   SELECT * FROM (
@@ -96,7 +98,7 @@ used AS (
     pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored)
 SELECT array_agg(id) FROM stored`
 
-	// acceptNow keeps the deliveries whose rows cannot come later: they are
+	// acceptNow keeps the deliveries whose rows cannot be deferred: they are
 	// wanted now, or the node $24 no longer owns their lane in the epoch it
 	// thinks, so that the new owner has to find them. $28 are the shards of the
 	// batch.
@@ -134,7 +136,7 @@ func (r *run) queueAccepts(shards []int) {
 	if r.batch.Rerun {
 		statement = acceptAgain
 	}
-	r.query(statement, &r.accepts.stored)
+	r.query(visible.Defers.Text(statement), &r.accepts.stored)
 	r.addKeys(r.accepts.asked)
 	r.time(r.batch.Now)
 	r.addEvents(r.accepts.asked)
@@ -142,8 +144,8 @@ func (r *run) queueAccepts(shards []int) {
 	r.addDeliveries(deliveries)
 	r.id(int64(r.batch.Node))
 	columns[hook.ID]{r.pipeline, r.accepts.tenants}.int8s(func(t hook.ID) int64 { return int64(t) })
-	columns[*store.Accept]{r.pipeline, r.accepts.asked}.byteas(r.late.targets)
-	columns[*hook.Delivery]{r.pipeline, deliveries}.int8s(r.late.fence)
+	columns[*store.Accept]{r.pipeline, r.accepts.asked}.byteas(r.deferred.Names)
+	columns[*hook.Delivery]{r.pipeline, deliveries}.int8s(r.deferred.Fence)
 	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
 }
 
@@ -321,8 +323,8 @@ func (r *acceptRun) reportRepeats() []*store.Accept {
 
 // whyRefused reads what is stored under the id and under the key of accepts
 // that were not written. The deliveries are for repetitions only, which tell how
-// many there are: some may have no row yet.
-const whyRefused = `
+// many there are: some may be deferred.
+const whyRefused visible.SQL = `
 SELECT n.i, e.tenant_id, e.type, e.created_at, sha256(e.payload), k.event_id, k.body_hash,
        ARRAY(SELECT d.id FROM deliveries d WHERE d.event_id = k.event_id), (SELECT w.targets FROM events w WHERE w.id = k.event_id)
 FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY AS n(id, tenant_id, key, i)
@@ -336,7 +338,7 @@ func explainRefused(ctx context.Context, conn *pgx.Conn, open []*store.Accept, b
 	for i, a := range open {
 		ids[i], tenants[i], keys[i] = int64(a.Event.ID), int64(a.Event.TenantID), a.Key
 	}
-	rows, err := conn.Query(ctx, whyRefused, ids, tenants, keys, at(b.Now))
+	rows, err := conn.Query(ctx, visible.AddsDeferred.Text(whyRefused), ids, tenants, keys, at(b.Now))
 	if err != nil {
 		return fmt.Errorf("explain accepts: %w", err)
 	}
@@ -344,7 +346,7 @@ func explainRefused(ctx context.Context, conn *pgx.Conn, open []*store.Accept, b
 	for rows.Next() {
 		var i int
 		var f found
-		if err := rows.Scan(&i, &f.tenant, &f.typ, &f.created, &f.digest, &f.winner, &f.hash, &f.rows, &f.targets); err != nil {
+		if err := rows.Scan(&i, &f.tenant, &f.typ, &f.created, &f.digest, &f.winner, &f.hash, &f.rows, &f.names); err != nil {
 			return fmt.Errorf("explain accepts: %w", err)
 		}
 		if err := f.explain(open[i-1], b.Rerun); err != nil {
@@ -367,13 +369,13 @@ type found struct {
 	winner  *int64
 	hash    []byte
 	rows    []hook.ID // deliveries of the winner
-	targets []byte    // and those that it names itself
+	names   []byte    // and those that it names itself
 }
 
 // count returns how many deliveries the holder of the key has.
 func (f *found) count() (int, error) {
-	late, err := store.ParseTargets(f.targets, &hook.Event{ID: hook.ID(*f.winner)})
-	return len(f.rows) + len(without(late, f.rows)), err
+	named, err := deferred.ParseNames(f.names, &hook.Event{ID: hook.ID(*f.winner)})
+	return len(f.rows) + len(deferred.Without(named, f.rows)), err
 }
 
 // explain sets the outcome. Only a rerun looks at the event under the id: a

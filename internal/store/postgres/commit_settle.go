@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // settleBatch writes results:
@@ -28,10 +29,10 @@ import (
 //   - counted: what that means to replays. It is part of the statement only
 //     when the batch holds deliveries of one.
 const (
-	settleBatch  = settleRows + settleResult
-	settleReplay = settleRows + settleCounts + settleResult
+	settleBatch  visible.SQL = settleRows + settleResult
+	settleReplay visible.SQL = settleRows + settleCounts + settleResult
 
-	settleRows = `
+	settleRows visible.SQL = `
 WITH written AS (
   UPDATE deliveries d SET
     state = CASE WHEN d.state = 0 AND NOT ` + settleManual + ` THEN r.state ELSE d.state END,
@@ -103,7 +104,7 @@ freed AS (
 	settleFew = `r.id > 0 AND r.attempt_id >= 0`
 
 	// settleOwned keeps the results of shards that the node $1 owns in the epoch
-	// it thinks. A fence is both in one number, see fence; $2 are the shards of
+	// it thinks. A fence is both in one number; $2 are the shards of
 	// the batch, which are looked up once and hashed. IS TRUE keeps the planner
 	// from making a join of it: with stale statistics of the tiny table that one
 	// compared every row with every shard.
@@ -136,8 +137,8 @@ type settleRun struct {
 // settleRound is one statement's worth: no delivery occurs twice.
 type settleRound struct {
 	settles []*store.Settle
-	born    []birth // if their rows come with their results, and others that are missing
-	written []int64 // ids of the deliveries the transaction wrote
+	inserts []deferred.Row // if their rows come with them, and others that are inserted
+	written []int64        // ids of the deliveries the transaction wrote
 }
 
 // queueSettles adds the settles to the pipeline, by delivery id: that is the
@@ -147,7 +148,7 @@ func (r *run) queueSettles(shards []int) error {
 	slices.SortStableFunc(rest, func(a, b *store.Settle) int {
 		return cmp.Or(cmp.Compare(a.Delivery.ID, b.Delivery.ID), cmp.Compare(a.Prev, b.Prev))
 	})
-	rest = r.settleUnwritten(rest)
+	rest = r.insertFirst(rest)
 	for len(rest) > 0 {
 		var round []*store.Settle
 		round, rest = oneOfEach(rest)
@@ -164,11 +165,11 @@ func (r *run) queueSettles(shards []int) error {
 // queueRound adds one statement of settles.
 func (r *run) queueRound(round *settleRound, shards []int) error {
 	first := allFirst(round.settles, r.batch.Node)
-	r.query(round.statement(first), &round.written)
+	r.query(visible.Defers.Text(round.statement(first)), &round.written)
 	r.id(int64(r.batch.Node))
 	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
-	if round.born != nil {
-		r.addBorn(round.born)
+	if round.inserts != nil {
+		r.addInserts(round.inserts)
 		return nil
 	}
 	c := columns[*store.Settle]{r.pipeline, round.settles}
@@ -181,17 +182,14 @@ func (r *run) queueRound(round *settleRound, shards []int) error {
 	return r.addSettles(round.settles)
 }
 
-func fence(s *store.Settle) int64 { return fenceOf(s.Shard, s.Epoch) }
-
-// fenceOf puts shard and epoch into one number: one column to send and to hash.
-func fenceOf(shard int, epoch int64) int64 { return epoch*hook.Shards + int64(shard) }
+func fence(s *store.Settle) int64 { return deferred.Fence(s.Shard, s.Epoch) }
 
 // statement returns what writes the round. Replays are left alone unless a
 // settle belongs to one.
-func (r *settleRound) statement(first bool) string {
+func (r *settleRound) statement(first bool) visible.SQL {
 	switch {
-	case r.born != nil:
-		return settleBorn
+	case r.inserts != nil:
+		return insertDelivered
 	case first:
 		return settleFirst
 	case slices.ContainsFunc(r.settles, func(s *store.Settle) bool { return s.Delivery.ReplayID != 0 }):
@@ -257,7 +255,7 @@ func (r *settleRound) report() []*store.Settle {
 
 // whyUnwritten tells whether the owner still owns, and whether the result is
 // there already: the attempt's row, or the end that came without an attempt.
-const whyUnwritten = `
+const whyUnwritten visible.SQL = `
 SELECT r.i, coalesce((SELECT s.owner_id = $1 AND s.epoch = r.epoch FROM shards s WHERE s.shard = r.shard), false),
        CASE r.attempt_id WHEN 0
          THEN EXISTS (SELECT FROM deliveries d WHERE d.id = r.id AND d.attempts = r.prev AND d.state = r.state AND d.settled_at = r.settled_at)
@@ -281,7 +279,7 @@ func explainUnwritten(ctx context.Context, conn *pgx.Conn, open []*store.Settle,
 			attempts[i] = int64(s.Attempt.ID)
 		}
 	}
-	rows, err := conn.Query(ctx, whyUnwritten, int64(b.Node), shards, epochs, ids, prevs, states, settled, attempts)
+	rows, err := conn.Query(ctx, visible.Defers.Text(whyUnwritten), int64(b.Node), shards, epochs, ids, prevs, states, settled, attempts)
 	if err != nil {
 		return fmt.Errorf("explain settles: %w", err)
 	}

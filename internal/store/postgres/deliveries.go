@@ -9,6 +9,8 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // deliveryFields are in the order of deliveryScan.
@@ -59,16 +61,17 @@ func scanDeliveryRow(row pgx.Row) (d store.DeliveryRow, err error) {
 }
 
 // deliveryRow adds the event's type. The event is found in one partition.
-const deliveryRow = `SELECT ` + deliveryFields + `, coalesce(e.type, '') FROM deliveries d LEFT JOIN events e ON e.id = d.event_id`
+const deliveryRow visible.SQL = `SELECT ` + deliveryFields + `, coalesce(e.type, '') FROM deliveries d LEFT JOIN events e ON e.id = d.event_id`
 
 const deliveryByID = deliveryRow + ` WHERE d.id = $1 AND ($2::bigint = 0 OR d.tenant_id = $2)`
 
 // DeliveryByID returns a delivery.
 func (d *DB) DeliveryByID(ctx context.Context, tenant, id hook.ID) (store.DeliveryRow, error) {
-	if err := d.catchUpToShow(ctx, store.Scope{Delivery: id}); err != nil {
+	seen, err := d.makeVisibleToShow(ctx, deferred.Scope{Delivery: id})
+	if err != nil {
 		return store.DeliveryRow{}, err
 	}
-	row, err := scanDeliveryRow(d.pool.QueryRow(ctx, deliveryByID, id, int64(tenant)))
+	row, err := scanDeliveryRow(d.pool.QueryRow(ctx, seen.Text(deliveryByID), id, int64(tenant)))
 	if err != nil {
 		return store.DeliveryRow{}, failed("read delivery", err)
 	}
@@ -90,7 +93,8 @@ func (d *DB) CountMatching(ctx context.Context, f store.DeliveryFilter, p store.
 }
 
 func (d *DB) countMatching(ctx context.Context, f *store.DeliveryFilter, p store.Page) (store.Counted, error) {
-	if err := d.catchUpToFind(ctx, f); err != nil {
+	seen, err := d.makeMatchingVisible(ctx, f)
+	if err != nil {
 		return store.Counted{}, err
 	}
 	if f.CountsDue() {
@@ -99,15 +103,15 @@ func (d *DB) countMatching(ctx context.Context, f *store.DeliveryFilter, p store
 			return store.Counted{}, err
 		}
 		if all {
-			n, err := d.countDue(ctx, endpoints, f.DueBy, p.Limit+1)
+			n, err := d.countDue(ctx, seen, endpoints, f.DueBy, p.Limit+1)
 			return store.AtMost(n, p.Limit), err
 		}
 	}
-	w, err := d.chooseWalk(ctx, f, p)
+	w, err := d.chooseWalk(ctx, seen, f, p)
 	if err != nil {
 		return store.Counted{}, err
 	}
-	return looker(ctx, d, f, w, p, "", "", scanDeliveryRow).Counted(f, w, p)
+	return looker(ctx, d, seen, f, w, p, "", "", scanDeliveryRow).Counted(f, w, p)
 }
 
 const attemptsOf = `
@@ -116,15 +120,15 @@ SELECT id, tenant_id, delivery_id, endpoint_id, event_id, node_id, n, run, kind,
   next_due_at, coalesce(error, ''), coalesce(detail, '{}'), excerpt
 FROM attempts WHERE delivery_id = $1 AND id >= $1 AND ($2::bigint = 0 OR tenant_id = $2) ORDER BY id`
 
-// bornWith is the attempt that the row of a delivery came with.
-const bornWith = `
+// firstAttempt is the attempt that the row of a delivery was inserted with.
+const firstAttempt visible.SQL = `
 SELECT id, tenant_id, endpoint_id, event_id, first_attempt, first_excerpt FROM deliveries
 WHERE id = $1 AND ($2::bigint = 0 OR tenant_id = $2) AND first_attempt IS NOT NULL`
 
 // AttemptsOf returns the attempts of a delivery, oldest first. An attempt is
 // younger than its delivery, which spares the partitions before it.
 func (d *DB) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error) {
-	first, err := collect(ctx, d.pool, &query{bornWith, []any{delivery, int64(tenant)}}, "read first attempt", scanBorn)
+	first, err := collect(ctx, d.pool, &query{visible.NeedsAttempt.Text(firstAttempt), []any{delivery, int64(tenant)}}, "read first attempt", scanFirstAttempt)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +136,7 @@ func (d *DB) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.A
 	return append(first, others...), err
 }
 
-func scanBorn(row pgx.Row) (a hook.Attempt, err error) {
+func scanFirstAttempt(row pgx.Row) (a hook.Attempt, err error) {
 	var document string
 	if err := row.Scan(&a.DeliveryID, &a.TenantID, &a.EndpointID, &a.EventID, &document, &a.Excerpt); err != nil {
 		return hook.Attempt{}, err

@@ -11,6 +11,8 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // eventsByID names the partition: a statement on the whole table locks and
@@ -112,7 +114,7 @@ func typed(patterns []string) (condition string, exact, below []string) {
 	return "(e.type = ANY(?) OR EXISTS (SELECT FROM unnest(?::text[]) AS p WHERE starts_with(e.type, p) AND e.type <> p))", exact, below
 }
 
-const countDeliveries = `
+const countDeliveries visible.SQL = `
 SELECT count(d.id), count(*) FILTER (WHERE d.state = 0), count(*) FILTER (WHERE d.state = 1),
        count(*) FILTER (WHERE d.state = 2), count(*) FILTER (WHERE d.state = 3)
 FROM events e LEFT JOIN deliveries d ON d.event_id = e.id
@@ -120,11 +122,12 @@ WHERE e.id = $1 AND ($2::bigint = 0 OR e.tenant_id = $2) GROUP BY e.id`
 
 // CountDeliveries counts the deliveries of an event by state.
 func (d *DB) CountDeliveries(ctx context.Context, tenant, event hook.ID) (store.EventCounts, error) {
-	if err := d.catchUpToShow(ctx, store.Scope{Event: event}); err != nil {
+	seen, err := d.makeVisibleToShow(ctx, deferred.Scope{Event: event})
+	if err != nil {
 		return store.EventCounts{}, err
 	}
 	var c store.EventCounts
-	err := d.pool.QueryRow(ctx, countDeliveries, event, int64(tenant)).
+	err = d.pool.QueryRow(ctx, seen.Text(countDeliveries), event, int64(tenant)).
 		Scan(&c.Total, &c.Pending, &c.Delivered, &c.Dead, &c.Cancelled)
 	if err != nil {
 		return store.EventCounts{}, failed("count deliveries", err)

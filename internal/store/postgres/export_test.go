@@ -8,22 +8,23 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Statements whose plans are tested.
 const (
-	ReadAheadSQL        = readAhead
-	NewestDueSQL        = newestDue
-	NextDueSQL          = nextDue
-	ReadDueSQL          = readDue
-	PendingEndpointsSQL = pendingEndpoints
-	CountDueSQL         = countDue
-	SettleSQL           = settleBatch
-	SettleFirstSQL      = settleFirst
-	SettleReplaySQL     = settleReplay
-	SettleBornSQL       = settleBorn
-	WithRowSQL          = withRow
-	AcceptSQL           = acceptFirst
+	ReadAheadSQL        = string(readAhead)
+	NewestDueSQL        = string(newestDue)
+	NextDueSQL          = string(nextDue)
+	ReadDueSQL          = string(readDue)
+	PendingEndpointsSQL = string(pendingEndpoints)
+	CountDueSQL         = string(countDue)
+	SettleSQL           = string(settleBatch)
+	SettleFirstSQL      = string(settleFirst)
+	SettleReplaySQL     = string(settleReplay)
+	InsertDeliveredSQL  = string(insertDelivered)
+	WithRowSQL          = string(withRow)
+	AcceptSQL           = string(acceptFirst)
 )
 
 // IsFirst tells which settles the short statement may write.
@@ -47,7 +48,7 @@ var (
 // and the one that reads, which are parts of every list, count and replay.
 func WalkSQL(w store.Walk, f *store.DeliveryFilter, asc bool) (stop, read *Statement) {
 	r := f.Range(store.Page{})
-	return (*Statement)(stopQuery(w, f, r, asc, 1000)), (*Statement)(walkQuery(w, f, r, store.Page{Limit: 20, Asc: asc}, deliveryFields+", "+typeOf))
+	return (*Statement)(stopQuery(visible.Made(), w, f, r, asc, 1000)), (*Statement)(walkQuery(visible.Made(), w, f, r, store.Page{Limit: 20, Asc: asc}, deliveryFields+", "+typeOf))
 }
 
 // Statement is a query with its parameters.

@@ -179,12 +179,12 @@ func TestPlansOfCommits(t *testing.T) {
 		if n := strings.Count(accept, "hashed SubPlan"); n != 5 {
 			t.Errorf("accept: %d hashed lookups, want 5:\n%s", n, accept)
 		}
-		born := plan(t, conn, postgres.SettleBornSQL, 17)
-		if n := strings.Count(born, "hashed SubPlan"); n != 1 || !strings.Contains(born, "Arbiter Indexes: deliveries_pkey") {
-			t.Errorf("settle with row: %d hashed lookups, want 1:\n%s", n, born)
+		inserted := plan(t, conn, postgres.InsertDeliveredSQL, 17)
+		if n := strings.Count(inserted, "hashed SubPlan"); n != 1 || !strings.Contains(inserted, "Arbiter Indexes: deliveries_pkey") {
+			t.Errorf("settle with row: %d hashed lookups, want 1:\n%s", n, inserted)
 		}
 		for name, p := range map[string]string{
-			"settle": settle, "first settle": first, "settle of a replay": counted, "accept": accept, "settle with row": born,
+			"settle": settle, "first settle": first, "settle of a replay": counted, "accept": accept, "settle with row": inserted,
 		} {
 			for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join", "Bitmap", "deliveries_tenant"} {
 				if strings.Contains(p, bad) {

@@ -27,6 +27,8 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Options configure a DB. Zero fields mean the defaults given.
@@ -55,8 +57,8 @@ type DB struct {
 
 	sender string // tells this process's hints from those of others
 
-	unwrittenMu sync.Mutex
-	unwritten   map[hook.ID]*unwritten // by node
+	nodesMu sync.Mutex
+	nodes   map[hook.ID]*node
 
 	// cleared is the day that Prune is removing and has found free of
 	// deliveries that must stay, so that not every step walks over all of it.
@@ -91,7 +93,7 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 		log:    cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		sender: rand.Text()[:8],
 
-		unwritten: make(map[hook.ID]*unwritten),
+		nodes: make(map[hook.ID]*node),
 	}
 	d.cleared.Store(noDay)
 	if err := d.setUp(ctx, o); err != nil {
@@ -176,7 +178,7 @@ const idBound = `(((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1704
 // with its delivery's row is no more than its timeout younger. Ids beyond the
 // database's own time are left out: a node with a fast clock drew them, and
 // going on from there would spread its error over all nodes.
-const greatestID = `
+const greatestID visible.SQL = `
 WITH bound AS (SELECT ` + idBound + ` AS id)
 SELECT greatest(
   (SELECT max(id) FROM events WHERE id <= (SELECT id FROM bound)),
@@ -186,11 +188,12 @@ SELECT greatest(
 // MaxID returns the greatest id stored, so that a node restarted with its
 // clock set back draws no id twice.
 func (d *DB) MaxID(ctx context.Context) (hook.ID, error) {
-	if err := d.catchUp(ctx, store.Scope{}); err != nil {
+	seen, err := d.makeVisible(ctx, deferred.Scope{})
+	if err != nil {
 		return 0, fmt.Errorf("read the greatest id: %w", err)
 	}
 	var id hook.ID
-	if err := d.pool.QueryRow(ctx, greatestID).Scan(&id); err != nil {
+	if err := d.pool.QueryRow(ctx, seen.Text(greatestID)).Scan(&id); err != nil {
 		return 0, fmt.Errorf("read the greatest id: %w", err)
 	}
 	return id, nil

@@ -10,16 +10,17 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 const (
 	// lockCandidates takes the rows in the order in which batches do.
-	lockCandidates = `SELECT id FROM deliveries WHERE id = ANY($1) ORDER BY id FOR UPDATE`
+	lockCandidates visible.SQL = `SELECT id FROM deliveries WHERE id = ANY($1) ORDER BY id FOR UPDATE`
 
 	// reopen starts a new run of those of the given deliveries that still are
 	// what the search saw, and that have somewhere to go. last_* stays: it tells
 	// of the latest attempt, whatever its run.
-	reopen = `
+	reopen visible.SQL = `
 UPDATE deliveries d SET state = 0, due_at = $2, run = run + 1, run_due_at = $2, charged = 0, failures = 0, fails = 0, throttles = 0,
   prev_delay_ms = NULL, limited = NULL, replay_id = $3, reason = NULL, settled_at = NULL,
   restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
@@ -78,14 +79,14 @@ func reopenAll(ctx context.Context, tx pgx.Tx, f *store.Feed, ids []hook.ID, fed
 	if _, err := tx.Exec(ctx, lockTenants, []int32{lockNumber(f.Replay.TenantID)}); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, lockCandidates, ids); err != nil {
+	if _, err := tx.Exec(ctx, visible.Found.Text(lockCandidates), ids); err != nil {
 		return err
 	}
 	states := make([]int16, len(f.Replay.Filter.States))
 	for i, s := range f.Replay.Filter.States {
 		states[i] = int16(s)
 	}
-	rows, err := tx.Query(ctx, reopen, ids, at(f.Now), f.Replay.ID, states, at(f.Replay.CreatedAt))
+	rows, err := tx.Query(ctx, visible.Found.Text(reopen), ids, at(f.Now), f.Replay.ID, states, at(f.Replay.CreatedAt))
 	if err != nil {
 		return err
 	}
@@ -141,12 +142,13 @@ func (d *DB) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook
 
 // CountByEndpoint counts up to limit deliveries by endpoint.
 func (d *DB) CountByEndpoint(ctx context.Context, f store.DeliveryFilter, limit int) (map[hook.ID]int64, error) {
-	if err := d.catchUpToFind(ctx, &f); err != nil {
+	seen, err := d.makeMatchingVisible(ctx, &f)
+	if err != nil {
 		return nil, failed("count deliveries by endpoint", err)
 	}
 	counts := map[hook.ID]int64{}
-	err := d.slowly(ctx, func(tx pgx.Tx) error {
-		q := walkQuery(f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, ScanLimit: math.MaxInt32}, "d.endpoint_id")
+	err = d.slowly(ctx, func(tx pgx.Tx) error {
+		q := walkQuery(seen, f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, ScanLimit: math.MaxInt32}, "d.endpoint_id")
 		rows, err := tx.Query(ctx, "SELECT endpoint_id, count(*) FROM ("+q.sql+") matching GROUP BY endpoint_id", q.args...)
 		if err != nil {
 			return err

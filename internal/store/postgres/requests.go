@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // lockDelivery keeps the owner's settle away until the request is stored.
@@ -29,13 +30,13 @@ const (
 	// retryDelivery keeps settled_at: it comes back with the old state. A
 	// delivery that has ended leaves its replay, which has counted that end and
 	// must not count another one.
-	retryDelivery = `
+	retryDelivery visible.SQL = `
 UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = coalesce(reason, 0), state = 0, due_at = $2, reason = NULL,
   replay_id = CASE state WHEN 0 THEN replay_id END
 WHERE id = $1`
 
 	// retryAgain makes the request a later one than that which is under way.
-	retryAgain = `UPDATE deliveries SET due_at = greatest($2, due_at + interval '1 microsecond') WHERE id = $1`
+	retryAgain visible.SQL = `UPDATE deliveries SET due_at = greatest($2, due_at + interval '1 microsecond') WHERE id = $1`
 )
 
 // RetryDelivery makes the delivery due at now for one manual send and keeps
@@ -56,7 +57,7 @@ func (d *DB) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Tim
 		if row.Restore != nil {
 			request = retryAgain
 		}
-		if _, err := tx.Exec(ctx, request, id, at(now)); err != nil {
+		if _, err := tx.Exec(ctx, visible.Found.Text(request), id, at(now)); err != nil {
 			return err
 		}
 		if row.State == hook.Pending {
@@ -66,7 +67,7 @@ func (d *DB) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Tim
 	})
 }
 
-const cancelDelivery = `
+const cancelDelivery visible.SQL = `
 UPDATE deliveries SET state = 3, reason = $2, settled_at = $3, restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
 WHERE id = $1`
 
@@ -76,7 +77,7 @@ func (d *DB) CancelDelivery(ctx context.Context, tenant, id hook.ID, now time.Ti
 		if row.State != hook.Pending {
 			return hook.ErrStateConflict
 		}
-		if _, err := tx.Exec(ctx, cancelDelivery, id, hook.CancelledByUser, at(now)); err != nil {
+		if _, err := tx.Exec(ctx, visible.Found.Text(cancelDelivery), id, hook.CancelledByUser, at(now)); err != nil {
 			return err
 		}
 		if err := bookUsage(ctx, tx, &row.Delivery, -1); err != nil || row.ReplayID == 0 {
@@ -99,13 +100,13 @@ func (d *DB) applyRequest(ctx context.Context, tenant, id hook.ID, a hook.Audit,
 		if _, err := tx.Exec(ctx, lockTenants, []int32{lockNumber(row.TenantID)}); err != nil {
 			return err
 		}
-		if row, err = scanDeliveryRow(tx.QueryRow(ctx, lockDelivery, id, int64(tenant))); err != nil {
+		if row, err = scanDeliveryRow(tx.QueryRow(ctx, visible.Found.Text(lockDelivery), id, int64(tenant))); err != nil {
 			return err
 		}
 		if err := fn(tx, &row); err != nil {
 			return err
 		}
-		row, err = scanDeliveryRow(tx.QueryRow(ctx, deliveryByID, id, int64(tenant)))
+		row, err = scanDeliveryRow(tx.QueryRow(ctx, visible.Found.Text(deliveryByID), id, int64(tenant)))
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // settleFirst is settleBatch for deliveries whose first attempt succeeded, which
@@ -12,7 +13,7 @@ import (
 // no schedule, progress, reason or replay that could change, its attempt explains
 // no wait, and what the attempt says is also the last result. Class and reason
 // of a success are both number 1.
-const settleFirst = `
+const settleFirst visible.SQL = `
 WITH written AS (
   UPDATE deliveries d SET
     state = CASE d.state WHEN 0 THEN 1 ELSE d.state END,

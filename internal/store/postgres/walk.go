@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // walk adds the source of a walk with the conditions that lead into its index.
@@ -18,30 +19,30 @@ import (
 // (key, id) can be read by the index on the two only, never by the primary key
 // past the rows of others, and a condition of a partial index is written out
 // here and nowhere else.
-func (q *query) walk(w store.Walk, f *store.DeliveryFilter, r store.IDs) {
+func (q *query) walk(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs) {
 	switch w {
 	case store.WalkTenant:
-		q.within("tenant_id", f.Tenant, r)
+		q.within(seen, "tenant_id", f.Tenant, r)
 	case store.WalkDead:
-		q.within("tenant_id", f.Tenant, r)
+		q.within(seen, "tenant_id", f.Tenant, r)
 		q.and("d.state = 2")
 	case store.WalkEndpoint:
-		q.within("endpoint_id", f.Endpoints[0], r)
+		q.within(seen, "endpoint_id", f.Endpoints[0], r)
 	case store.WalkEndpointDead:
-		q.within("endpoint_id", f.Endpoints[0], r)
+		q.within(seen, "endpoint_id", f.Endpoints[0], r)
 		q.and("d.state = 2")
 	case store.WalkDue:
-		q.sql += strings.NewReplacer("$endpoints", q.arg(f.Endpoints), "$by", q.arg(at(f.DueBy))).Replace(dueOf)
+		q.sql += strings.NewReplacer("$endpoints", q.arg(f.Endpoints), "$by", q.arg(at(f.DueBy))).Replace(seen.Text(dueOf))
 		q.and("d.id >= ? AND d.id < ?", r.From, r.To)
 	case store.WalkEvent:
-		q.sql += "deliveries d WHERE (d.event_id, d.endpoint_id) >= (" + q.arg(f.Event) + ", 0)"
+		q.sql += seen.Text(fromDeliveries) + "(d.event_id, d.endpoint_id) >= (" + q.arg(f.Event) + ", 0)"
 		q.and("(d.event_id, d.endpoint_id) < (?, 0)", f.Event+1)
 		q.and("d.id + 0 >= ? AND d.id + 0 < ?", r.From, r.To)
 	case store.WalkIDs:
-		q.sql += "deliveries d WHERE d.id = ANY(" + q.arg(f.IDs) + ")"
+		q.sql += seen.Text(fromDeliveries) + "d.id = ANY(" + q.arg(f.IDs) + ")"
 		q.and("d.id + 0 >= ? AND d.id + 0 < ?", r.From, r.To)
 	default: // store.WalkAll
-		q.sql += "deliveries d WHERE d.id >= " + q.arg(r.From)
+		q.sql += seen.Text(fromDeliveries) + "d.id >= " + q.arg(r.From)
 		q.and("d.id < ?", r.To)
 	}
 }
@@ -49,14 +50,16 @@ func (q *query) walk(w store.Walk, f *store.DeliveryFilter, r store.IDs) {
 // dueOf is what is pending for some endpoints, by deliveries_due alone: no
 // other index has its order, and OFFSET 0 keeps the planner from joining in
 // another way.
-const dueOf = `(SELECT DISTINCT id FROM unnest($endpoints::bigint[]) AS id) ep CROSS JOIN LATERAL (
+const dueOf visible.SQL = `(SELECT DISTINCT id FROM unnest($endpoints::bigint[]) AS id) ep CROSS JOIN LATERAL (
   SELECT * FROM deliveries p
   WHERE p.endpoint_id = ep.id AND p.due_at <= coalesce($by::timestamptz, 'infinity') AND p.state = 0 ORDER BY p.due_at, p.id OFFSET 0) d
 WHERE true`
 
+const fromDeliveries visible.SQL = "deliveries d WHERE "
+
 // within reads a range of an index on (key, id).
-func (q *query) within(key string, value hook.ID, r store.IDs) {
-	q.sql += "deliveries d WHERE (d." + key + ", d.id) >= (" + q.arg(value) + ", " + q.arg(r.From) + ")"
+func (q *query) within(seen visible.Rows, key string, value hook.ID, r store.IDs) {
+	q.sql += seen.Text(fromDeliveries) + "(d." + key + ", d.id) >= (" + q.arg(value) + ", " + q.arg(r.From) + ")"
 	q.and("(d."+key+", d.id) < (?, ?)", value, r.To)
 }
 
@@ -139,17 +142,17 @@ const typeOf = `coalesce((SELECT e.type FROM events e WHERE e.id = d.event_id), 
 // all of it does, the walk is a query of its own with a limit: conditions that
 // seem to leave little would otherwise lead the planner to gather it by any
 // index, and sort it.
-func walkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *query {
+func walkQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *query {
 	q := &query{sql: "SELECT " + columns + " FROM "}
 	switch {
 	case f.Covers(w):
-		q.walk(w, f, r)
+		q.walk(seen, w, f, r)
 	case w.Short():
-		q.walk(w, f, r)
+		q.walk(seen, w, f, r)
 		q.matching(f)
 	default:
 		q.sql += "(SELECT d.* FROM "
-		q.walk(w, f, r)
+		q.walk(seen, w, f, r)
 		q.sql += orderOf(w, p.Asc) + "\nLIMIT " + q.arg(f.ScanLimit(p)) + ") d WHERE true"
 		q.matching(f)
 	}
@@ -158,30 +161,30 @@ func walkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page,
 }
 
 // stopQuery steps over the first n of a walk.
-func stopQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *query {
+func stopQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *query {
 	q := &query{sql: "SELECT d.id FROM "}
-	q.walk(w, f, r)
+	q.walk(seen, w, f, r)
 	q.sql += orderOf(w, asc) + "\nLIMIT 1 OFFSET " + q.arg(n)
 	return q
 }
 
 // looker looks at a walk.
-func looker[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, w store.Walk, p store.Page,
+func looker[R any](ctx context.Context, d *DB, seen visible.Rows, f *store.DeliveryFilter, w store.Walk, p store.Page,
 	columns, doing string, scan func(pgx.Row) (R, error),
 ) *store.Scanner[R] {
 	return &store.Scanner[R]{
 		Stop: func(r store.IDs, n int) (id hook.ID, err error) {
-			q := stopQuery(w, f, r, p.Asc, n)
+			q := stopQuery(seen, w, f, r, p.Asc, n)
 			if err = d.pool.QueryRow(ctx, q.sql, q.args...).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
 				return 0, nil
 			}
 			return id, err
 		},
 		Read: func(r store.IDs) ([]R, error) {
-			return collect(ctx, d.pool, walkQuery(w, f, r, p, columns), doing, scan)
+			return collect(ctx, d.pool, walkQuery(seen, w, f, r, p, columns), doing, scan)
 		},
 		Count: func(r store.IDs, limit int) (n int, err error) {
-			q := walkQuery(w, f, r, store.Page{Limit: limit, Asc: p.Asc, ScanLimit: p.ScanLimit}, "")
+			q := walkQuery(seen, w, f, r, store.Page{Limit: limit, Asc: p.Asc, ScanLimit: p.ScanLimit}, "")
 			err = d.pool.QueryRow(ctx, "SELECT count(*) FROM ("+q.sql+") matching", q.args...).Scan(&n)
 			return n, err
 		},
@@ -192,15 +195,16 @@ func looker[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, w store.
 func find[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, p store.Page,
 	columns, doing string, scan func(pgx.Row) (R, error), id func(R) hook.ID,
 ) ([]R, hook.ID, error) {
-	if err := d.catchUpToFind(ctx, f); err != nil {
-		return nil, 0, failed(doing, err)
-	}
-	p.Limit = max(p.Limit, 1)
-	w, err := d.chooseWalk(ctx, f, p)
+	seen, err := d.makeMatchingVisible(ctx, f)
 	if err != nil {
 		return nil, 0, failed(doing, err)
 	}
-	rows, next, err := looker(ctx, d, f, w, p, columns, doing, scan).Find(f, w, p, id)
+	p.Limit = max(p.Limit, 1)
+	w, err := d.chooseWalk(ctx, seen, f, p)
+	if err != nil {
+		return nil, 0, failed(doing, err)
+	}
+	rows, next, err := looker(ctx, d, seen, f, w, p, columns, doing, scan).Find(f, w, p, id)
 	if err != nil {
 		return nil, 0, failed(doing, err)
 	}
@@ -210,7 +214,7 @@ func find[R any](ctx context.Context, d *DB, f *store.DeliveryFilter, p store.Pa
 const (
 	endpointsOfTenant = `SELECT id FROM endpoints WHERE tenant_id = $1 LIMIT $2`
 
-	countDue = `
+	countDue visible.SQL = `
 SELECT count(*) FROM (SELECT FROM (SELECT DISTINCT id FROM unnest($1::bigint[]) AS id) ep CROSS JOIN LATERAL (
   SELECT FROM deliveries p
   WHERE p.endpoint_id = ep.id AND p.due_at <= coalesce($3::timestamptz, 'infinity') AND p.state = 0
@@ -219,8 +223,8 @@ SELECT count(*) FROM (SELECT FROM (SELECT DISTINCT id FROM unnest($1::bigint[]) 
 
 // countDue counts up to limit deliveries that are pending for some endpoints,
 // and due by a moment unless that is zero.
-func (d *DB) countDue(ctx context.Context, endpoints []hook.ID, by time.Time, limit int) (n int, err error) {
-	err = d.pool.QueryRow(ctx, countDue, endpoints, limit, at(by)).Scan(&n)
+func (d *DB) countDue(ctx context.Context, seen visible.Rows, endpoints []hook.ID, by time.Time, limit int) (n int, err error) {
+	err = d.pool.QueryRow(ctx, seen.Text(countDue), endpoints, limit, at(by)).Scan(&n)
 	return n, err
 }
 
@@ -236,7 +240,7 @@ func (d *DB) endpointsOf(ctx context.Context, f *store.DeliveryFilter) ([]hook.I
 
 // chooseWalk returns the walk of a filter. What is pending is counted first
 // where that may spare a long one; then f names all endpoints of the tenant.
-func (d *DB) chooseWalk(ctx context.Context, f *store.DeliveryFilter, p store.Page) (store.Walk, error) {
+func (d *DB) chooseWalk(ctx context.Context, seen visible.Rows, f *store.DeliveryFilter, p store.Page) (store.Walk, error) {
 	if !f.AsksDue() {
 		return f.Walk(), nil
 	}
@@ -248,7 +252,7 @@ func (d *DB) chooseWalk(ctx context.Context, f *store.DeliveryFilter, p store.Pa
 			return f.Walk(), err
 		}
 	}
-	n, err := d.countDue(ctx, endpoints, f.DueBy, f.ScanLimit(p)+1)
+	n, err := d.countDue(ctx, seen, endpoints, f.DueBy, f.ScanLimit(p)+1)
 	if err != nil || n > f.ScanLimit(p) {
 		return f.Walk(), err
 	}

@@ -4,7 +4,7 @@ import "github.com/breakwaterhq/breakwater/internal/store"
 
 // Statements of the watch whose plans are tested.
 const (
-	RetryDepthsSQL       = retryDepths
+	RetryDepthsSQL       = string(retryDepths)
 	ActiveLaneWatchesSQL = activeLaneWatches
 )
 
