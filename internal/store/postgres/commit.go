@@ -14,6 +14,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
 )
 
 // commitTries bounds how often a batch is run inside one Commit after the
@@ -74,7 +75,8 @@ func (d *DB) commit(ctx context.Context, b *store.Batch) error {
 
 // run is one run of a batch.
 type run struct {
-	*pipeline
+	*pipeline.Pipeline
+
 	batch    *store.Batch
 	deferred *deferred.Commit
 	accepts  acceptRun
@@ -86,8 +88,8 @@ type run struct {
 // did not write is explained by a read after it; when that read fails, the
 // batch counts as unconfirmed and the caller commits it again as a rerun.
 func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (committed bool, err error) {
-	r := &run{pipeline: pipelines.Get().(*pipeline), batch: b, deferred: d.nodeOf(b.Node).Begin(b)}
-	defer r.release()
+	r := &run{Pipeline: pipeline.New(), batch: b, deferred: d.nodeOf(b.Node).Begin(b)}
+	defer r.Release()
 	r.queueTenantLocks()
 	shards := r.queueShardLocks()
 	r.queueAccepts(shards)
@@ -96,10 +98,13 @@ func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (co
 	}
 	r.queueLanes()
 	r.queueFloor()
-	if len(r.calls) == 0 {
+	if r.Len() == 0 {
 		return true, nil
 	}
-	if err := r.pipeline.run(ctx, conn); err != nil {
+	if err := r.Prepare(ctx, conn); err != nil {
+		return false, failed("prepare", err)
+	}
+	if err := r.Run(ctx, conn); err != nil {
 		return false, err
 	}
 	r.lanes.report()
@@ -138,9 +143,9 @@ func (r *run) queueShardLocks() []int {
 	if len(shards) == 0 {
 		return nil
 	}
-	r.query(lockShards, nil)
-	columns[int]{r.pipeline, shards}.int4s(func(shard int) int { return shard })
-	r.number(lockNumber(r.batch.Node))
+	r.Query(lockShards, nil)
+	pipeline.Of(r.Pipeline, shards).Int4s(func(shard int) int { return shard })
+	r.Number(lockNumber(r.batch.Node))
 	return shards
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -123,8 +124,8 @@ func (r *run) queueTenantLocks() {
 	}
 	r.accepts.separate(r.batch.Accepts)
 	r.accepts.tenants = tenantsOf(r.accepts.asked)
-	r.query(lockTenants, nil)
-	columns[int]{r.pipeline, tenantLocks(r.accepts.tenants)}.int4s(func(lock int) int { return lock })
+	r.Query(lockTenants, nil)
+	pipeline.Of(r.Pipeline, tenantLocks(r.accepts.tenants)).Int4s(func(lock int) int { return lock })
 }
 
 // queueAccepts adds the accepts to the pipeline.
@@ -136,17 +137,17 @@ func (r *run) queueAccepts(shards []int) {
 	if r.batch.Rerun {
 		statement = acceptAgain
 	}
-	r.query(visible.Defers.Text(statement), &r.accepts.stored)
+	r.Query(visible.Defers.Text(statement), &r.accepts.stored)
 	r.addKeys(r.accepts.asked)
-	r.time(r.batch.Now)
+	r.Time(r.batch.Now)
 	r.addEvents(r.accepts.asked)
 	deliveries := deliveriesOf(r.accepts.asked)
 	r.addDeliveries(deliveries)
-	r.id(int64(r.batch.Node))
-	columns[hook.ID]{r.pipeline, r.accepts.tenants}.int8s(func(t hook.ID) int64 { return int64(t) })
-	columns[*store.Accept]{r.pipeline, r.accepts.asked}.byteas(r.deferred.Names)
-	columns[*hook.Delivery]{r.pipeline, deliveries}.int8s(r.deferred.Fence)
-	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
+	r.ID(int64(r.batch.Node))
+	pipeline.Of(r.Pipeline, r.accepts.tenants).Int8s(func(t hook.ID) int64 { return int64(t) })
+	pipeline.Of(r.Pipeline, r.accepts.asked).Byteas(r.deferred.Names)
+	pipeline.Of(r.Pipeline, deliveries).Int8s(r.deferred.Fence)
+	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
 }
 
 // separate finds accepts with equal keys: one statement cannot write a key
@@ -212,25 +213,25 @@ func (r *run) addKeys(accepts []*store.Accept) {
 	slices.SortFunc(keyed, func(a, b *store.Accept) int {
 		return cmp.Or(cmp.Compare(a.Event.TenantID, b.Event.TenantID), cmp.Compare(a.Key, b.Key))
 	})
-	c := columns[*store.Accept]{r.pipeline, keyed}
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
-	c.int8s(func(a *store.Accept) int64 { return a.ConfigRev })
-	c.texts(func(a *store.Accept) string { return a.Key })
-	c.byteas(func(a *store.Accept) []byte { return a.KeyHash[:] })
-	c.times(func(a *store.Accept) time.Time { return a.KeyExpires })
+	c := pipeline.Of(r.Pipeline, keyed)
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
+	c.Int8s(func(a *store.Accept) int64 { return a.ConfigRev })
+	c.Texts(func(a *store.Accept) string { return a.Key })
+	c.Byteas(func(a *store.Accept) []byte { return a.KeyHash[:] })
+	c.Times(func(a *store.Accept) time.Time { return a.KeyExpires })
 }
 
 func (r *run) addEvents(accepts []*store.Accept) {
-	c := columns[*store.Accept]{r.pipeline, accepts}
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
-	c.int8s(func(a *store.Accept) int64 { return a.ConfigRev })
-	c.bools(func(a *store.Accept) bool { return a.Key != "" })
-	c.times(func(a *store.Accept) time.Time { return a.Event.CreatedAt })
-	c.texts(func(a *store.Accept) string { return a.Event.Type })
-	c.texts(func(a *store.Accept) string { return a.Event.ContentType })
-	c.byteas(func(a *store.Accept) []byte { return notNil(a.Event.Payload) })
+	c := pipeline.Of(r.Pipeline, accepts)
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
+	c.Int8s(func(a *store.Accept) int64 { return a.ConfigRev })
+	c.Bools(func(a *store.Accept) bool { return a.Key != "" })
+	c.Times(func(a *store.Accept) time.Time { return a.Event.CreatedAt })
+	c.Texts(func(a *store.Accept) string { return a.Event.Type })
+	c.Texts(func(a *store.Accept) string { return a.Event.ContentType })
+	c.Byteas(func(a *store.Accept) []byte { return notNil(a.Event.Payload) })
 }
 
 // notNil keeps an empty payload from becoming NULL.
@@ -252,15 +253,15 @@ func deliveriesOf(accepts []*store.Accept) []*hook.Delivery {
 }
 
 func (r *run) addDeliveries(deliveries []*hook.Delivery) {
-	c := columns[*hook.Delivery]{r.pipeline, deliveries}
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.ID) })
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.TenantID) })
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.EventID) })
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.EndpointID) })
-	c.times(func(d *hook.Delivery) time.Time { return d.DueAt })
-	c.times(func(d *hook.Delivery) time.Time { return d.Progress.RunDueAt })
-	c.int4s(func(d *hook.Delivery) int { return d.Progress.Run })
-	c.int4s(func(d *hook.Delivery) int { return d.Size })
+	c := pipeline.Of(r.Pipeline, deliveries)
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.ID) })
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.TenantID) })
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.EventID) })
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.EndpointID) })
+	c.Times(func(d *hook.Delivery) time.Time { return d.DueAt })
+	c.Times(func(d *hook.Delivery) time.Time { return d.Progress.RunDueAt })
+	c.Int4s(func(d *hook.Delivery) int { return d.Progress.Run })
+	c.Int4s(func(d *hook.Delivery) int { return d.Size })
 }
 
 // explainAccepts sets the outcomes. Nearly always everything was stored and

@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -164,21 +165,16 @@ func (r *run) queueSettles(shards []int) error {
 
 // queueRound adds one statement of settles.
 func (r *run) queueRound(round *settleRound, shards []int) error {
-	first := allFirst(round.settles, r.batch.Node)
-	r.query(visible.Defers.Text(round.statement(first)), &round.written)
-	r.id(int64(r.batch.Node))
-	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
+	r.Query(visible.Defers.Text(round.statement()), &round.written)
+	r.ID(int64(r.batch.Node))
+	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
 	if round.inserts != nil {
 		r.addInserts(round.inserts)
 		return nil
 	}
-	c := columns[*store.Settle]{r.pipeline, round.settles}
-	c.int8s(fence)
-	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
-	if first {
-		r.addFirst(round.settles)
-		return nil
-	}
+	c := pipeline.Of(r.Pipeline, round.settles)
+	c.Int8s(fence)
+	c.Int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
 	return r.addSettles(round.settles)
 }
 
@@ -186,12 +182,10 @@ func fence(s *store.Settle) int64 { return deferred.Fence(s.Shard, s.Epoch) }
 
 // statement returns what writes the round. Replays are left alone unless a
 // settle belongs to one.
-func (r *settleRound) statement(first bool) visible.SQL {
+func (r *settleRound) statement() visible.SQL {
 	switch {
 	case r.inserts != nil:
 		return insertDelivered
-	case first:
-		return settleFirst
 	case slices.ContainsFunc(r.settles, func(s *store.Settle) bool { return s.Delivery.ReplayID != 0 }):
 		return settleReplay
 	default:

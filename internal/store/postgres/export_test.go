@@ -20,21 +20,14 @@ const (
 	PendingEndpointsSQL = string(pendingEndpoints)
 	CountDueSQL         = string(countDue)
 	SettleSQL           = string(settleBatch)
-	SettleFirstSQL      = string(settleFirst)
 	SettleReplaySQL     = string(settleReplay)
 	InsertDeliveredSQL  = string(insertDelivered)
 	WithRowSQL          = string(withRow)
 	AcceptSQL           = string(acceptFirst)
 )
 
-// IsFirst tells which settles the short statement may write.
+// IsFirst tells which settles may come with their row.
 var IsFirst = isFirst
-
-// What the hint codec is tested through.
-var (
-	EncodeHint = encodeHint
-	DecodeHint = decodeHint
-)
 
 // ReaderSettings and CommitterSettings are what the connections set that run
 // those statements.

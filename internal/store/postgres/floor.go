@@ -50,10 +50,10 @@ func (r *run) queueFloor() {
 	if !moves {
 		return
 	}
-	r.query(moveFloor, nil)
-	r.id(int64(r.batch.Node))
-	r.id(int64(floor))
-	r.id(r.deferred.Anchor)
+	r.Query(moveFloor, nil)
+	r.ID(int64(r.batch.Node))
+	r.ID(int64(floor))
+	r.ID(r.deferred.Anchor)
 }
 
 // moveIdleFloor moves the floor of a node that commits nothing: whoever looks for
@@ -138,7 +138,7 @@ func (d *DB) passFloor(ctx context.Context, find, move string, event hook.ID) er
 		if err != nil {
 			return err
 		}
-		d.tellAll(ctx, told)
+		d.hints.TellAll(ctx, told)
 	}
 	return nil
 }

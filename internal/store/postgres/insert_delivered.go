@@ -8,13 +8,14 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // insertDelivered writes rows that deliveries lack. Those of plain successes come with
 // the result, and with the attempt, which needs no row and no index then. Should
 // the row have been written meanwhile, because somebody wanted to see it, it is
-// changed as settleFirst would. The others, without attempt, come as they were
+// changed as settleBatch would. The others, without attempt, come as they were
 // accepted; one that is there already is the one that is wanted.
 //
 // It is one statement in the order of ids, as insertDeferred is: two who write the
@@ -77,30 +78,30 @@ func (r *run) insertFirst(settles []*store.Settle) (rest []*store.Settle) {
 
 // addInserts adds the columns of insertDelivered, in its order.
 func (r *run) addInserts(rows []deferred.Row) {
-	c := columns[deferred.Row]{r.pipeline, rows}
-	c.int8s(func(row deferred.Row) int64 { return fence(resultOf(row)) })
-	c.int8s(func(row deferred.Row) int64 { return int64(row.ID) })
-	c.int8s(func(row deferred.Row) int64 { return int64(row.Tenant) })
-	c.int8s(func(row deferred.Row) int64 { return int64(row.Event) })
-	c.int8s(func(row deferred.Row) int64 { return int64(row.Endpoint) })
-	c.times(func(row deferred.Row) time.Time { return row.Due })
-	c.int4s(func(row deferred.Row) int { return row.Size })
-	c.int2s(func(row deferred.Row) int {
+	c := pipeline.Of(r.Pipeline, rows)
+	c.Int8s(func(row deferred.Row) int64 { return fence(resultOf(row)) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.ID) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.Tenant) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.Event) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.Endpoint) })
+	c.Times(func(row deferred.Row) time.Time { return row.Due })
+	c.Int4s(func(row deferred.Row) int { return row.Size })
+	c.Int2s(func(row deferred.Row) int {
 		if row.Settle == nil {
 			return 0
 		}
 		return 1
 	})
-	c.times(func(row deferred.Row) time.Time { return resultOf(row).Delivery.SettledAt })
-	c.int8s(func(row deferred.Row) int64 { return int64(resultOf(row).Attempt.ID) })
-	c.bools(func(row deferred.Row) bool { return resultOf(row).Attempt.Charged })
-	c.int2s(func(row deferred.Row) int { return resultOf(row).Attempt.Status })
-	c.int4s(func(row deferred.Row) int { return int(resultOf(row).Attempt.Latency.Microseconds()) })
-	c.appended(pgtype.TextOID, func(dst []byte, row deferred.Row) []byte {
+	c.Times(func(row deferred.Row) time.Time { return resultOf(row).Delivery.SettledAt })
+	c.Int8s(func(row deferred.Row) int64 { return int64(resultOf(row).Attempt.ID) })
+	c.Bools(func(row deferred.Row) bool { return resultOf(row).Attempt.Charged })
+	c.Int2s(func(row deferred.Row) int { return resultOf(row).Attempt.Status })
+	c.Int4s(func(row deferred.Row) int { return int(resultOf(row).Attempt.Latency.Microseconds()) })
+	c.Appended(pgtype.TextOID, func(dst []byte, row deferred.Row) []byte {
 		if row.Settle == nil {
 			return dst
 		}
 		return store.AppendAttempt(dst, row.Settle.Attempt)
 	})
-	c.byteas(func(row deferred.Row) []byte { return resultOf(row).Attempt.Excerpt })
+	c.Byteas(func(row deferred.Row) []byte { return resultOf(row).Attempt.Excerpt })
 }

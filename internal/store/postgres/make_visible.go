@@ -60,7 +60,7 @@ func (d *DB) makeVisible(ctx context.Context, s deferred.Scope) (visible.Rows, e
 		nodes.Inserted(deferred.IDs(missing))
 		return nil
 	})
-	d.tellAll(ctx, told)
+	d.hints.TellAll(ctx, told)
 	if err != nil {
 		return visible.Rows{}, failed("insert deferred deliveries", err)
 	}

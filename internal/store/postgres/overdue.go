@@ -37,7 +37,7 @@ func (d *DB) InsertDeferred(ctx context.Context, now time.Time) error {
 func (d *DB) insertOverdue(ctx context.Context, n *node, now time.Time) error {
 	handedOff, own := n.Overdue(now)
 	endpoints, err := d.insertMissing(ctx, n, handedOff)
-	d.tellAll(ctx, endpoints)
+	d.hints.TellAll(ctx, endpoints)
 	if err != nil {
 		return err
 	}

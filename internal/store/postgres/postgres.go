@@ -14,7 +14,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +27,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/hints"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -53,9 +53,8 @@ type DB struct {
 	lanes    *pgxpool.Pool // what lanes read
 	writers  *pgxpool.Pool // Commit
 	renewals *pgxpool.Pool // lease renewals and heartbeats
-	notify   *pgxpool.Pool // Hint
-
-	sender string // tells this process's hints from those of others
+	notify   *pgxpool.Pool // hints
+	hints    *hints.Channel
 
 	nodesMu sync.Mutex
 	nodes   map[hook.ID]*node
@@ -91,7 +90,6 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 		config: withSettings(config.ConnConfig, patient),
 		known:  known,
 		log:    cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		sender: rand.Text()[:8],
 
 		nodes: make(map[hook.ID]*node),
 	}
@@ -102,11 +100,18 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 	if err := d.openPools(ctx, config, cmp.Or(o.MaxConns, 16)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	d.hints = hints.New(hints.Config{Pool: d.notify, Alone: d.alone, Log: d.log})
 	if err := d.Ping(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
+
+// Hint implements store.Hints.
+func (d *DB) Hint(ctx context.Context, h store.Hint) error { return d.hints.Hint(ctx, h) }
+
+// Listen implements store.Hints.
+func (d *DB) Listen(ctx context.Context, fn func(store.Hint)) error { return d.hints.Listen(ctx, fn) }
 
 // setUp checks the server and migrates, on a connection of its own: both need
 // more time than a statement of the pool gets.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 	"time"
 
@@ -37,9 +36,6 @@ func orNull[T comparable](v T) *T {
 	}
 	return &v
 }
-
-// clamp makes n fit into an integer column.
-func clamp(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // clean makes text storable: the server refuses zero bytes and broken UTF-8,
 // and what a hostile endpoint answers must not fail a batch.
