@@ -194,48 +194,6 @@ func scanID(row pgx.Row) (id hook.ID, err error) {
 	return id, err
 }
 
-const destinations = `
-SELECT ` + endpointColumns + `, t.policy FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
-WHERE e.id = ANY($1) AND e.deleted_at IS NULL`
-
-// Destinations returns what is needed to send to the given endpoints, deleted
-// ones left out, in one round trip.
-func (d *DB) Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error) {
-	if len(endpoints) == 0 {
-		return nil, nil
-	}
-	var all []store.Destination
-	secrets := map[hook.ID][]hook.Secret{}
-	checkpoints := map[hook.ID]*savedLane{}
-	b := &pgx.Batch{}
-	b.Queue(destinations, endpoints).Query(func(rows pgx.Rows) (err error) {
-		all, err = pgx.CollectRows(rows, scanDestination)
-		return err
-	})
-	b.Queue(secretsOf, endpoints).Query(func(rows pgx.Rows) error {
-		return eachRow(rows, scanSecret, func(s hook.Secret) { secrets[s.EndpointID] = append(secrets[s.EndpointID], s) })
-	})
-	b.Queue(lanesOf, endpoints).Query(func(rows pgx.Rows) error {
-		return eachRow(rows, scanLane, func(l savedLane) { checkpoints[l.endpoint] = &l })
-	})
-	if err := d.lanes.SendBatch(ctx, b).Close(); err != nil {
-		return nil, failed("read destinations", err)
-	}
-	for i := range all {
-		id := all[i].Endpoint.ID
-		all[i].Secrets = secrets[id]
-		if saved := checkpoints[id]; saved != nil {
-			all[i].Lane = &saved.checkpoint
-		}
-	}
-	return all, nil
-}
-
-func scanDestination(row pgx.CollectableRow) (t store.Destination, err error) {
-	err = row.Scan(append(endpointTargets(&t.Endpoint), &t.TenantPolicy)...)
-	return t, err
-}
-
 // eachRow scans all rows and hands each to fn.
 func eachRow[T any](rows pgx.Rows, scan func(pgx.Row) (T, error), fn func(T)) error {
 	defer rows.Close()
@@ -247,14 +205,4 @@ func eachRow[T any](rows pgx.Rows, scan func(pgx.Row) (T, error), fn func(T)) er
 		fn(v)
 	}
 	return rows.Err()
-}
-
-const savePolicy = `INSERT INTO policies (hash, name, body, updated_at) VALUES ($1, '', $2, $3) ON CONFLICT (hash, name) DO NOTHING`
-
-// SavePolicy stores an expanded policy under its hash, once.
-func (d *DB) SavePolicy(ctx context.Context, hash hook.PolicyHash, body []byte, now time.Time) error {
-	if _, err := d.pool.Exec(ctx, savePolicy, hash[:], body, at(now)); err != nil {
-		return failed("save policy", err)
-	}
-	return nil
 }

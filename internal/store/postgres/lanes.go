@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -155,38 +153,4 @@ func (r *laneRun) report() {
 			l.Outcome = store.SettleWritten
 		}
 	}
-}
-
-// lanesOf reads the checkpoints of endpoints, in the order of scanLane.
-const lanesOf = `
-SELECT endpoint_id, state, coalesce(open_reason, 0), opened_at, closed_at, blocked_at, last_bad_at, next_probe_at, hold_until,
-  throttled_at, coalesce(base_us, 0), coalesce(srtt_us, 0), coalesce(retry_after_us, 0), lim, base_weight, healthy_peak,
-  pace, slow_start, pace_slow_start, failing_since, failing_attempts, failing_warned,
-  usual, proven, recovery_rate, held_us, ceiling, ceiling_learnt, ceiling_at, ceiling_wait_us, mark, marked_at, host_rate
-FROM lanes WHERE endpoint_id = ANY($1)`
-
-// savedLane is a checkpoint as it was read.
-type savedLane struct {
-	endpoint   hook.ID
-	checkpoint lane.Checkpoint
-}
-
-func scanLane(row pgx.Row) (savedLane, error) {
-	var s savedLane
-	var state int16
-	var base, srtt, retryAfter, held, wait int64
-	p := &s.checkpoint
-	err := row.Scan(&s.endpoint, &state, &p.OpenReason, (*moment)(&p.OpenedAt), (*moment)(&p.ClosedAt), (*moment)(&p.BlockedAt),
-		(*moment)(&p.LastBadAt), (*moment)(&p.NextProbeAt), (*moment)(&p.HoldUntil), (*moment)(&p.ThrottledAt), &base, &srtt, &retryAfter,
-		&p.Limit, &p.BaseWeight, &p.HealthyPeak, &p.Pace, &p.SlowStart, &p.PaceSlowStart,
-		(*moment)(&p.FailingSince), &p.FailingAttempts, &p.FailingWarned,
-		&p.Usual, &p.Proven, &p.Recovery, &held, &p.Ceiling, &p.CeilingLearnt, (*moment)(&p.CeilingAt), &wait, &p.Mark,
-		(*moment)(&p.MarkAt), &p.Host)
-	p.Open = state == 1
-	p.BaseLatency = time.Duration(base) * time.Microsecond
-	p.SRTT = time.Duration(srtt) * time.Microsecond
-	p.RetryAfter = time.Duration(retryAfter) * time.Microsecond
-	p.Held = time.Duration(held) * time.Microsecond
-	p.CeilingWait = time.Duration(wait) * time.Microsecond
-	return s, err
 }

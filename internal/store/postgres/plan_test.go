@@ -258,7 +258,7 @@ func wantWalk(t *testing.T, conn *pgx.Conn, name string, w store.Walk, f *store.
 	for _, asc := range []bool{true, false} {
 		stop, read := postgres.WalkSQL(w, f, asc)
 		for _, s := range []*postgres.Statement{stop, read} {
-			got := plan(t, conn, s.SQL(), s.Parameters())
+			got := plan(t, conn, s.Text(), s.Parameters())
 			if !strings.Contains(got, " using "+index+" on deliveries") {
 				t.Errorf("%s: does not use %s:\n%s", name, index, got)
 			}

@@ -28,6 +28,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/hints"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 
 // DB is a store on PostgreSQL. It implements store.DB and store.Hints.
 type DB struct {
+	*sqlstore.Tables
+
 	config *pgx.ConnConfig   // of single connections: listener, maintenance
 	known  []store.Migration // the schema this program needs
 	log    *slog.Logger
@@ -93,6 +96,7 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 
 		nodes: make(map[hook.ID]*node),
 	}
+	d.Tables = sqlstore.New(dialect{d})
 	d.cleared.Store(noDay)
 	if err := d.setUp(ctx, o); err != nil {
 		return nil, err
@@ -202,20 +206,4 @@ func (d *DB) MaxID(ctx context.Context) (hook.ID, error) {
 		return 0, fmt.Errorf("read the greatest id: %w", err)
 	}
 	return id, nil
-}
-
-// claimSetting writes the row also when it is there, to learn its value even
-// if another node has stored it after this statement began.
-const claimSetting = `
-INSERT INTO settings AS s (name, value) VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING s.value`
-
-// ClaimSetting stores value under name unless there is one already, and returns
-// the one that is stored.
-func (d *DB) ClaimSetting(ctx context.Context, name, value string) (string, error) {
-	var stored string
-	if err := d.pool.QueryRow(ctx, claimSetting, name, value).Scan(&stored); err != nil {
-		return "", fmt.Errorf("claim setting %s: %w", name, err)
-	}
-	return stored, nil
 }

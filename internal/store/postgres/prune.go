@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -39,7 +40,8 @@ func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error)
 		// Closing the connection would free the lock too, but only some time
 		// later, when the next step may already have found it taken.
 		defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1, 0)`, lockPrune) }()
-		s := pruning{conn: conn, seen: seen, step: p, limit: max(p.Limit, 1), cleared: &d.cleared, removed: &removed}
+		p.Limit = max(p.Limit, 1)
+		s := pruning{conn: conn, seen: seen, step: p, cleared: &d.cleared, removed: &removed}
 		return s.run(ctx)
 	})
 	if err != nil {
@@ -53,20 +55,15 @@ type pruning struct {
 	conn    *pgx.Conn
 	seen    visible.Rows
 	step    store.PruneStep
-	limit   int
 	cleared *atomic.Int64 // see DB
 	removed *store.Pruned
 }
 
 func (s *pruning) run(ctx context.Context) error {
-	keys, err := s.expired(ctx)
-	if err != nil {
-		return err
-	}
-	if err := pruneReplays(ctx, s.conn, s.step.Before, s.limit); err != nil {
-		return err
-	}
-	events, err := s.watch(ctx)
+	more, err := sqlstore.Prune(func(query string, args ...any) (int64, error) {
+		tag, err := s.conn.Exec(ctx, query, values(args)...)
+		return tag.RowsAffected(), err
+	}, s.step, expiredKeys, s.removed)
 	if err != nil {
 		return err
 	}
@@ -84,40 +81,15 @@ func (s *pruning) run(ctx context.Context) error {
 			return nil // enough for one step
 		}
 	}
-	s.removed.Done = !keys && !events
+	s.removed.Done = !more
 	return nil
 }
 
-const (
-	expiredKeys = `
+// expiredKeys passes over keys that a batch is just writing: batches lock theirs
+// in another order.
+const expiredKeys = `
 DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
   SELECT tenant_id, scope, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
-
-	oldAudit = `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < $1 ORDER BY id LIMIT $2)`
-
-	expiredSecrets = `DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
-)
-
-// expired removes keys and secrets past now, and old audit records; more tells
-// that some are left.
-func (s *pruning) expired(ctx context.Context) (more bool, err error) {
-	keys, err := s.conn.Exec(ctx, expiredKeys, at(s.step.Now), s.limit)
-	if err != nil {
-		return false, failed("remove expired keys", err)
-	}
-	secrets, err := s.conn.Exec(ctx, expiredSecrets, at(s.step.Now), s.limit)
-	if err != nil {
-		return false, failed("remove expired secrets", err)
-	}
-	audit, err := s.conn.Exec(ctx, oldAudit, hook.IDFloor(s.step.AuditBefore), s.limit)
-	if err != nil {
-		return false, failed("remove old audit records", err)
-	}
-	s.removed.Keys += keys.RowsAffected()
-	s.removed.Audit += audit.RowsAffected()
-	full := int64(s.limit)
-	return keys.RowsAffected() == full || secrets.RowsAffected() == full || audit.RowsAffected() == full, nil
-}
 
 // dayTables are all partitions, also those that an interrupted run has detached
 // but not dropped.
@@ -190,13 +162,13 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 		s.cleared.Store(int64(d))
 	}
 	var deliveries, attempts int64
-	err = s.conn.QueryRow(ctx, s.seen.Text(deleteChunk), d.from(), d.to(), at(s.step.DeadAfter), s.limit).Scan(&deliveries, &attempts)
+	err = s.conn.QueryRow(ctx, s.seen.Text(deleteChunk), d.from(), d.to(), at(s.step.DeadAfter), s.step.Limit).Scan(&deliveries, &attempts)
 	if err != nil {
 		return false, fmt.Errorf("delete deliveries of %s: %w", d, err)
 	}
 	s.removed.Deliveries += deliveries
 	s.removed.Attempts += attempts
-	if deliveries == int64(s.limit) {
+	if deliveries == int64(s.step.Limit) {
 		return false, nil // there may be more
 	}
 	// Hardly a row is left, so looking again costs nothing.

@@ -96,6 +96,9 @@ func ScopeOf(f *store.DeliveryFilter) (Scope, bool) {
 	if len(f.Endpoints) == 1 {
 		s.Endpoint = f.Endpoints[0]
 	}
+	if len(f.IDs) == 1 {
+		s.Delivery = f.IDs[0]
+	}
 	return s, true
 }
 

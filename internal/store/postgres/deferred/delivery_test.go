@@ -125,6 +125,7 @@ func TestScopeOfFilter(t *testing.T) {
 		"tenant":          {store.DeliveryFilter{Tenant: 7}, deferred.Scope{Tenant: 7}, true},
 		"endpoint":        {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1}}, deferred.Scope{Tenant: 7, Endpoint: 1}, true},
 		"endpoints":       {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1, 2}}, deferred.Scope{Tenant: 7}, true},
+		"delivery":        {store.DeliveryFilter{IDs: []hook.ID{11}}, deferred.Scope{Delivery: 11}, true},
 		"event":           {store.DeliveryFilter{Event: 10}, deferred.Scope{Event: 10}, true},
 		"pending or dead": {store.DeliveryFilter{States: []hook.DeliveryState{hook.Dead, hook.Pending}}, deferred.Scope{}, true},
 		"dead":            {store.DeliveryFilter{States: []hook.DeliveryState{hook.Dead}}, deferred.Scope{}, false},
