@@ -28,6 +28,7 @@ func TestNoDeferredDeliveryIsLost(t *testing.T) {
 				w.commit(p, &store.Batch{Accepts: []*store.Accept{w.accept()}, Settles: w.settles(p)})
 			},
 			"take":    func(*rapid.T) { w.take(w.process(), false, hook.ShardOf(w.endpoint())) },
+			"taken":   func(*rapid.T) { w.taken(w.process()) },
 			"renew":   func(*rapid.T) { w.renew(w.process()) },
 			"release": func(*rapid.T) { w.release(w.process(), hook.ShardOf(w.endpoint())) },
 			"restart": func(*rapid.T) { w.restart(w.process()) },
@@ -54,7 +55,7 @@ func (w *world) check() {
 		if floor := w.floors[d.by.ID]; floor > d.EventID {
 			w.Fatalf("floor %d of node %d is past event %d, whose delivery %d has no row", floor, d.by.ID, d.EventID, d.ID)
 		}
-		if !w.hasShard(d.by.ID) && !w.hasShard(0) {
+		if !w.hasShard(d.by.ID) && !w.hasShard(0) && !w.unseen {
 			w.Fatalf("delivery %d has no row, and nobody will take shards of node %d over", d.ID, d.by.ID)
 		}
 	}
@@ -90,6 +91,7 @@ func (w *world) end() {
 		for p.uncertain != nil {
 			w.commit(p, &store.Batch{})
 		}
+		w.taken(p)
 		w.renew(p)
 	}
 	w.pass(3 * time.Second)
@@ -111,6 +113,7 @@ func (w *world) end() {
 	w.check()
 	survivor := w.start(3)
 	w.take(survivor, false, w.allShards()...)
+	w.taken(survivor)
 	for _, d := range w.stored {
 		if _, held := survivor.memory[d.ID]; d.State == hook.Pending && !held {
 			w.Fatalf("delivery %d is pending, and its last owner does not find it", d.ID)
