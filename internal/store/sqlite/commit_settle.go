@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"encoding/json"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -163,7 +165,7 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 // delivery.
 func (c *commit) attemptWritten(s *store.Settle, ended bool) {
 	s.Outcome = store.SettleWritten
-	c.replayed(s, ended)
+	c.replays.Add(s, ended)
 	c.addAttempt(s.Attempt)
 }
 
@@ -250,7 +252,7 @@ func (c *commit) settleEnd(s *store.Settle) error {
 		if ended {
 			c.count(d.TenantID, -1, -int64(d.Size))
 		}
-		c.replayed(s, ended)
+		c.replays.Add(s, ended)
 		s.Outcome = store.SettleWritten
 		return nil
 	}
@@ -306,5 +308,6 @@ func tallyText(t hook.Tally) (any, error) {
 	if len(t) == 0 {
 		return nil, nil
 	}
-	return jsonText(t, "")
+	text, err := json.Marshal(t)
+	return string(text), err
 }

@@ -131,27 +131,16 @@ func (db *DB) AwaitLoss(ctx context.Context) error {
 	}
 }
 
-// uidTaken turns the violation of a unique index into hook.ErrUIDTaken. Ids are
-// drawn, never chosen, so the only unique value a person can give is a uid.
-func uidTaken(err error) error {
-	if code(err) == codes.SQLITE_CONSTRAINT_UNIQUE {
+// meaning gives an error inside a transaction the terms of the roles. Ids and
+// hashes are drawn, never chosen, so the only unique value a person can give is a
+// uid.
+func meaning(err error) error {
+	switch code(err) {
+	case codes.SQLITE_CONSTRAINT_UNIQUE:
 		return fmt.Errorf("%w: %w", hook.ErrUIDTaken, err)
-	}
-	return err
-}
-
-// parentMissing turns the violation of a foreign key into hook.ErrNotFound.
-func parentMissing(err error) error {
-	if code(err) == codes.SQLITE_CONSTRAINT_FOREIGNKEY {
+	case codes.SQLITE_CONSTRAINT_FOREIGNKEY:
 		return fmt.Errorf("%w: %w", hook.ErrNotFound, err)
+	default:
+		return err
 	}
-	return err
-}
-
-// notFound turns "no row" inside a transaction into hook.ErrNotFound.
-func notFound(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return hook.ErrNotFound
-	}
-	return err
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Queries whose plans are tested.
@@ -26,10 +28,10 @@ var (
 // WalkQueries returns the two queries of a walk: the one that finds where to
 // stop and the one that reads, which are parts of every list, count and replay.
 func WalkQueries(w store.Walk, df *store.DeliveryFilter, asc bool) (texts [2]string, args [2][]any) {
-	r := df.Range(store.Page{After: 1 << 60})
-	texts[0], args[0] = stopQuery(w, df, r, asc, 100)
-	texts[1], args[1] = walkQuery(w, df, r, deliveryColumns+", e.type", " ORDER BY d.id"+direction(asc)+" LIMIT ?", 50)
-	return texts, args
+	r, p := df.Range(store.Page{After: 1 << 60}), store.Page{Limit: 50, Asc: asc}
+	stop := dialect{}.StopQuery(visible.Made(), w, df, r, asc, 100)
+	read := dialect{}.WalkQuery(visible.Made(), w, df, r, p, sqlstore.DeliveryColumns+", "+sqlstore.TypeOfEvent)
+	return [2]string{stop.SQL, read.SQL}, [2][]any{values(stop.Args), values(read.Args)}
 }
 
 // LimitPages lets the file grow to at most n pages, or without bound for 0.

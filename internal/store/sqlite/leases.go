@@ -2,14 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 // The directory's lock leaves one process, so leases never expire here: a shard
@@ -32,19 +31,19 @@ UPDATE nodes SET addr = ?2, version = ?3, draining = ?4, started_at = ?5 WHERE i
 // Join implements store.Leases.
 func (db *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, _ time.Duration) (hook.Node, error) {
 	err := db.update(ctx, "join", func(t tx) error {
-		err := t.row(findNode, n.Name).Scan(&n.ID, &n.Slot)
-		if err == nil {
-			_, err = t.exec(updateNode, n.ID, n.Addr, n.Version, bit(n.Draining), n.StartedAt.UnixMicro())
+		known, err := t.row(findNode, []any{n.Name}, &n.ID, &n.Slot)
+		if err != nil {
 			return err
 		}
-		if !errors.Is(err, sql.ErrNoRows) {
+		if known {
+			_, err = t.Exec(updateNode, n.ID, n.Addr, n.Version, n.Draining, n.StartedAt)
 			return err
 		}
 		n.ID = newID
-		if err := t.row(freeSlot).Scan(&n.Slot); err != nil {
+		if _, err := t.row(freeSlot, nil, &n.Slot); err != nil {
 			return err
 		}
-		_, err = t.exec(insertNode, n.ID, n.Slot, n.Name, n.Addr, n.Version, bit(n.Draining), n.StartedAt.UnixMicro())
+		_, err = t.Exec(insertNode, n.ID, n.Slot, n.Name, n.Addr, n.Version, n.Draining, n.StartedAt)
 		return err
 	})
 	return n, err
@@ -105,9 +104,10 @@ UPDATE shards SET owner_id = ?2, epoch = epoch + ?3 WHERE shard IN (SELECT value
 // loadShards fills the mirror.
 func (db *DB) loadShards(ctx context.Context) error {
 	return db.exclusive(ctx, "read shards", func(ctx context.Context) error {
-		all, err := search(ctx, db.write.conn, func(r scannable, l *store.ShardLease) error {
+		var all []store.ShardLease
+		err := tx{ctx, db.write.conn}.Query(listShards, nil, sqlstore.Collect(&all, func(r sqlstore.Row, l *store.ShardLease) error {
 			return r.Scan(&l.Shard, &l.Owner, &l.Epoch)
-		}, listShards)
+		}))
 		db.shards.set(all)
 		return err
 	})
@@ -146,7 +146,7 @@ func (db *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held
 // writer's turn.
 func (db *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs int64) error {
 	err := db.write.transaction(ctx, func(t tx) error {
-		_, err := t.exec(setOwner, idList(shards), orNull(owner), epochs)
+		_, err := t.Exec(setOwner, idList(shards), orNull(owner), epochs)
 		return err
 	})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/dirlock"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 // FileName is the usual name of the database file in a data directory.
@@ -42,6 +43,8 @@ type Options struct {
 
 // DB is a store on SQLite. It implements store.DB.
 type DB struct {
+	*sqlstore.Tables
+
 	path  string
 	lock  *dirlock.Lock
 	write *writer
@@ -70,6 +73,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	db := &DB{path: path, lock: lock, lost: make(chan struct{}), trouble: o.Trouble}
+	db.Tables = sqlstore.New(dialect{db})
 	if err := db.open(ctx, path, o); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}

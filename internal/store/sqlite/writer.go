@@ -79,25 +79,6 @@ func (w *writer) close() error {
 	return errors.Join(w.fast.close(), w.conn.Close(), w.pool.Close())
 }
 
-// tx is a write transaction. Its statements see what it wrote.
-type tx struct {
-	ctx  context.Context
-	conn *sql.Conn
-}
-
-// exec runs a statement and returns how many rows it changed.
-func (t tx) exec(query string, args ...any) (int64, error) {
-	res, err := t.conn.ExecContext(t.ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-func (t tx) row(query string, args ...any) *sql.Row {
-	return t.conn.QueryRowContext(t.ctx, query, args...)
-}
-
 // update runs fn in a write transaction and commits it unless fn fails.
 func (db *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
 	return db.exclusive(ctx, doing, func(ctx context.Context) error {
