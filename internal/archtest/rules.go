@@ -35,16 +35,23 @@ var allowed = map[string]imports{
 	"internal/door":     {},
 
 	"internal/store":          {own: in("internal/hook", "internal/lane")},
-	"internal/store/sqlstore": {own: in("internal/hook", "internal/lane", "internal/store")},
+	"internal/store/sqlstore": {own: in("internal/hook", "internal/lane", "internal/store", "internal/store/visible")},
 	"internal/store/dirlock":  {libraries: in("golang.org/x/sys")},
 	"internal/store/sqlite": {
-		own:       in("internal/hook", "internal/lane", "internal/store", "internal/store/dirlock", "internal/store/sqlstore"),
+		own:       in("internal/hook", "internal/lane", "internal/store", "internal/store/dirlock", "internal/store/sqlstore", "internal/store/visible"),
 		libraries: in("modernc.org/sqlite"),
 	},
 	"internal/store/postgres": {
-		own:       in("internal/hook", "internal/lane", "internal/store", "internal/store/sqlstore"),
+		own: in(
+			"internal/hook", "internal/lane", "internal/store", "internal/store/sqlstore", "internal/store/visible",
+			"internal/store/postgres/deferred", "internal/store/postgres/hints", "internal/store/postgres/pipeline",
+		),
 		libraries: in("github.com/jackc/pgx/v5"),
 	},
+	"internal/store/postgres/deferred": {own: in("internal/hook", "internal/store")},
+	"internal/store/postgres/hints":    {own: in("internal/hook", "internal/store"), libraries: in("github.com/jackc/pgx/v5")},
+	"internal/store/postgres/pipeline": {libraries: in("github.com/jackc/pgx/v5")},
+	"internal/store/visible":           {},
 	"internal/store/storetest": {
 		own:       in("internal/hook", "internal/lane", "internal/store"),
 		libraries: in("github.com/google/go-cmp", "pgregory.net/rapid"),
@@ -132,13 +139,10 @@ var allowed = map[string]imports{
 }
 
 // mayBeLarge reports whether a package may outgrow the bound on packages: tools
-// and tests that are no part of serving, and for now the stores.
+// and tests that are no part of serving.
 func mayBeLarge(folder string) bool {
-	return strings.HasPrefix(folder, "internal/lab/") || strings.HasPrefix(folder, "test/") || largeStores[folder]
+	return strings.HasPrefix(folder, "internal/lab/") || strings.HasPrefix(folder, "test/") || folder == "internal/store/storetest"
 }
-
-// largeStores have more lines than a package should; storetest is all tests.
-var largeStores = set("internal/store/postgres", "internal/store/storetest")
 
 func in(names ...string) []string { return names }
 
@@ -155,7 +159,7 @@ var (
 	// decide can be tested, simulated and replayed exactly.
 	pure = set(
 		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/jsonscan", "internal/quantity",
-		"internal/api/view",
+		"internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
 	)
 
 	// impure are imports that have no business in a pure package.

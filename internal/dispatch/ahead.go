@@ -33,14 +33,14 @@ type ahead struct {
 
 // laneAhead is what is due for one lane.
 type laneAhead struct {
-	r     *runner
-	known map[hook.ID]struct{} // deliveries that were in memory when it began
-	limit int                  // of the rows; when there are so many there may be more
-	disk  bool                 // whether rows are wanted, or only what was heard of
-	heard []store.New
-	rows  []hook.Delivery
-	next  time.Time // when the first row after asOf falls due
-	err   error
+	r         *runner
+	known     map[hook.ID]struct{} // deliveries that were in memory when it began
+	limit     int                  // of the rows; when there are so many there may be more
+	disk      bool                 // whether rows are wanted, or only what was announced
+	announced []store.Announced
+	rows      []hook.Delivery
+	next      time.Time // when the first row after asOf falls due
+	err       error
 }
 
 // startReads reads for the lanes that want it, now or when enough time has
@@ -79,9 +79,9 @@ func (l *loop) startReads() {
 func (l *loop) addTo(a *ahead, r *runner) {
 	known := r.win.ReadBegun()
 	rows := r.win.WantsRows(a.asOf, r.gate(a.asOf))
-	n := min(len(r.heard), max(r.win.RoomForNew(), 0))
-	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: rows, heard: r.heard[:n:n]})
-	r.heard = slices.Clone(r.heard[n:])
+	n := min(len(r.announced), max(r.win.RoomForNew(), 0))
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: rows, announced: r.announced[:n:n]})
+	r.announced = slices.Clone(r.announced[n:])
 }
 
 // read asks the store, for all lanes at once if it can.
@@ -124,7 +124,7 @@ func (a *ahead) readTogether(ctx context.Context, db store.DueReader) {
 			w.Endpoints = append(w.Endpoints, la.r.endpoint)
 		}
 		w.Known = slices.AppendSeq(w.Known, maps.Keys(la.known))
-		w.Heard = append(w.Heard, la.heard...)
+		w.Announced = append(w.Announced, la.announced...)
 	}
 	due, events, err := db.ReadDue(ctx, w)
 	a.keep(events)
@@ -164,8 +164,8 @@ func (l *loop) readAhead(a *ahead) {
 
 func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	r := la.r
-	isNew := make(map[hook.ID]bool, len(la.heard))
-	for _, n := range la.heard {
+	isNew := make(map[hook.ID]bool, len(la.announced))
+	for _, n := range la.announced {
 		isNew[n.Delivery] = true
 	}
 	for i := range la.rows {
@@ -179,8 +179,8 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	case la.err != nil:
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
 		r.win.ReadEnded(now.Add(readAgain))
-		l.hearAgain(la.heard)
-	case la.disk && len(la.rows) >= la.limit: // some may be of what was heard: one read too many
+		l.announceAgain(la.announced)
+	case la.disk && len(la.rows) >= la.limit: // some may be announced ones: one read too many
 		r.win.ReadEnded(a.asOf)
 	case la.disk:
 		r.win.ReadEnded(la.next)
@@ -190,9 +190,9 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	l.touch(r)
 }
 
-// hearAgain reads what was heard of once more, after a read that failed.
-func (l *loop) hearAgain(news []store.New) {
-	if len(news) > 0 {
-		time.AfterFunc(readAgain, func() { l.post(func() { l.heard(news) }) })
+// announceAgain reads what was announced once more, after a read that failed.
+func (l *loop) announceAgain(announced []store.Announced) {
+	if len(announced) > 0 {
+		time.AfterFunc(readAgain, func() { l.post(func() { l.announced(announced) }) })
 	}
 }

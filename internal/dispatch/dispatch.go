@@ -152,8 +152,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.cfg.Hints != nil {
 		wg.Go(func() { d.listen(background) })
 	}
-	if late, ok := d.cfg.Store.(store.LateWriter); ok {
-		wg.Go(func() { d.writeLate(background, late) })
+	if db, ok := d.cfg.Store.(store.DeferredInserter); ok {
+		wg.Go(func() { d.insertDeferred(background, db) })
 	}
 
 	keeping, letGo := context.WithCancel(background)
@@ -198,7 +198,7 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 			dlv := &a.Deliveries[i]
 			shard := hook.ShardOf(dlv.EndpointID)
 			if !d.owner.Owns(shard) {
-				d.hinter.tellNew(dlv)
+				d.hinter.announce(dlv)
 				continue
 			}
 			p := &parts[shard%len(parts)]
@@ -272,10 +272,11 @@ func (d *Dispatcher) dueNow(endpoint hook.ID) {
 	l.post(func() { l.lookForWork(endpoint) })
 }
 
-// heard makes lanes of this node read deliveries that another node has accepted.
-func (d *Dispatcher) heard(news []store.New) {
-	parts := make([][]store.New, len(d.loops))
-	for _, n := range news {
+// announced makes lanes of this node read deliveries that another node has
+// announced.
+func (d *Dispatcher) announced(announced []store.Announced) {
+	parts := make([][]store.Announced, len(d.loops))
+	for _, n := range announced {
 		if shard := hook.ShardOf(n.Endpoint); d.owner.Owns(shard) {
 			i := shard % len(parts)
 			parts[i] = append(parts[i], n)
@@ -283,7 +284,7 @@ func (d *Dispatcher) heard(news []store.New) {
 	}
 	for i, part := range parts {
 		if l := d.loops[i]; len(part) > 0 {
-			l.post(func() { l.heard(part) })
+			l.post(func() { l.announced(part) })
 		}
 	}
 }
@@ -322,8 +323,8 @@ func (d *Dispatcher) listen(ctx context.Context) {
 			}
 		case store.HintShards:
 			d.owner.Nudge()
-		case store.HintNew:
-			d.heard(h.New)
+		case store.HintAnnounced:
+			d.announced(h.Announced)
 		}
 	})
 	if err != nil && ctx.Err() == nil {

@@ -16,17 +16,17 @@ type hinter struct {
 	hints store.Hints
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	waiting map[store.HintKind]map[hook.ID]struct{}
-	news    []store.New
-	wake    chan struct{}
+	mu        sync.Mutex
+	waiting   map[store.HintKind]map[hook.ID]struct{}
+	announced []store.Announced
+	wake      chan struct{}
 }
 
 const hintTimeout = 5 * time.Second
 
-// maxNews bounds the deliveries that wait to be told of. Of the others only the
-// endpoint is told.
-const maxNews = 8192
+// maxAnnounced bounds the deliveries that wait to be announced. Of the others only
+// the endpoint is told.
+const maxAnnounced = 8192
 
 func newHinter(cfg Config) *hinter {
 	return &hinter{
@@ -47,14 +47,14 @@ func (t *hinter) tell(kind store.HintKind, id hook.ID) {
 	t.wakeUp()
 }
 
-// tellNew queues the news of a delivery whose lane is another node's.
-func (t *hinter) tellNew(d *hook.Delivery) {
+// announce queues the announcement of a delivery whose lane is another node's.
+func (t *hinter) announce(d *hook.Delivery) {
 	if t.hints == nil {
 		return
 	}
 	t.mu.Lock()
-	if len(t.news) < maxNews {
-		t.news = append(t.news, store.New{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
+	if len(t.announced) < maxAnnounced {
+		t.announced = append(t.announced, store.Announced{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
 	} else {
 		t.add(store.HintDue, d.EndpointID)
 	}
@@ -92,11 +92,11 @@ func (t *hinter) run(ctx context.Context) {
 
 func (t *hinter) flush(ctx context.Context) {
 	t.mu.Lock()
-	waiting, news := t.waiting, t.news
-	t.waiting, t.news = make(map[store.HintKind]map[hook.ID]struct{}, len(waiting)), nil
+	waiting, announced := t.waiting, t.announced
+	t.waiting, t.announced = make(map[store.HintKind]map[hook.ID]struct{}, len(waiting)), nil
 	t.mu.Unlock()
-	if len(news) > 0 {
-		t.send(ctx, store.Hint{Kind: store.HintNew, New: news})
+	if len(announced) > 0 {
+		t.send(ctx, store.Hint{Kind: store.HintAnnounced, Announced: announced})
 	}
 	for kind, set := range waiting {
 		h := store.Hint{Kind: kind, IDs: make([]hook.ID, 0, len(set))}

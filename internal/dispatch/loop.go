@@ -259,17 +259,17 @@ func (l *loop) lookForWork(endpoint hook.ID) {
 	l.touch(r)
 }
 
-// heard makes lanes read deliveries that another node has just accepted. A lane
-// that has many to read reads the others when they have rows.
-func (l *loop) heard(news []store.New) {
+// announced makes lanes read deliveries that another node has just accepted for
+// them. A lane that has many to read reads the others when they have rows.
+func (l *loop) announced(announced []store.Announced) {
 	now := time.Now()
-	for _, n := range news {
+	for _, n := range announced {
 		if _, owned := l.shards[hook.ShardOf(n.Endpoint)]; !owned {
 			continue
 		}
 		r := l.runner(n.Endpoint, 0)
-		if len(r.heard) < l.d.cfg.Window {
-			r.heard = append(r.heard, n)
+		if len(r.announced) < l.d.cfg.Window {
+			r.announced = append(r.announced, n)
 		} else {
 			r.win.Announced(now)
 		}

@@ -60,24 +60,24 @@ func (n *shardLanes) announce(ctx context.Context, shards []int) error {
 }
 
 const (
-	lateEvery   = 250 * time.Millisecond
-	lateTimeout = 5 * time.Second
+	deferredEvery   = 250 * time.Millisecond
+	deferredTimeout = 5 * time.Second
 )
 
-// writeLate has the store write rows that it left out and that did not come with
-// their results.
-func (d *Dispatcher) writeLate(ctx context.Context, db store.LateWriter) {
-	wait := lateEvery
+// insertDeferred has the store insert deferred rows that did not come with their
+// results.
+func (d *Dispatcher) insertDeferred(ctx context.Context, db store.DeferredInserter) {
+	wait := deferredEvery
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		wait = lateEvery
-		call, cancel := context.WithTimeout(ctx, lateTimeout)
-		if err := db.WriteLate(call, time.Now()); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("deliveries without a row could not be written; trying again", "error", err)
+		wait = deferredEvery
+		call, cancel := context.WithTimeout(ctx, deferredTimeout)
+		if err := db.InsertDeferred(call, time.Now()); err != nil && ctx.Err() == nil {
+			d.cfg.Log.Warn("deferred deliveries could not be inserted; trying again", "error", err)
 			wait = readAgain
 		}
 		cancel()

@@ -22,7 +22,7 @@ func (l *loop) pump(now time.Time, r *runner) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
-	l.spillHeard(now, r)
+	l.leaveAnnounced(now, r)
 	if l.seek(now, r) {
 		return
 	}
@@ -77,13 +77,13 @@ func (l *loop) launch(now time.Time, r *runner, dec lane.Decision) {
 }
 
 // readMore reads ahead when more is due on disk and the window wants it, or when
-// the lane has heard of deliveries and there is room for them.
+// deliveries were announced to it and there is room for them.
 func (l *loop) readMore(now time.Time, r *runner) {
 	if r.win.Reading() {
 		return
 	}
 	rows := r.win.HasDue(now) && r.win.WantsRows(now, r.gate(now)) && r.win.RunsLow(now)
-	if !rows && (len(r.heard) == 0 || r.win.RoomForNew() <= 0) {
+	if !rows && (len(r.announced) == 0 || r.win.RoomForNew() <= 0) {
 		return
 	}
 	r.win.ReadAsked(now)
@@ -186,7 +186,7 @@ func (l *loop) evictAt(r *runner) time.Time {
 // evict lets go of a lane that has been without work for long. It reports
 // whether it did.
 func (l *loop) evict(now time.Time, r *runner) bool {
-	busy := !r.win.Idle() || len(r.heard) > 0 || r.loading ||
+	busy := !r.win.Idle() || len(r.announced) > 0 || r.loading ||
 		r.lane.InFlight() > 0 || !r.lane.BlockedSince(now).IsZero()
 	switch {
 	case busy:

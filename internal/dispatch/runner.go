@@ -30,8 +30,8 @@ type runner struct {
 	// read, until it was read again.
 	outdated bool
 
-	// heard are deliveries for the next read that may have no row yet.
-	heard []store.New
+	// announced are deliveries for the next read that may have no row yet.
+	announced []store.Announced
 
 	// soughtFresh is set when the store was asked for a better probe than the
 	// window holds, until that probe has been sent.
@@ -156,11 +156,11 @@ func (l *loop) evictToDisk(r *runner) {
 	}
 }
 
-// spillHeard leaves what a lane that holds has heard of on disk when it has enough
-// in memory to choose a probe from: it will have rows when the lane may send.
-func (l *loop) spillHeard(now time.Time, r *runner) {
-	if len(r.heard) > 0 && r.holds(now) && r.win.HasProbes() {
-		r.heard = nil
+// leaveAnnounced leaves what was announced to a lane that holds on disk when it has
+// enough in memory to choose a probe from: it will have rows when the lane may send.
+func (l *loop) leaveAnnounced(now time.Time, r *runner) {
+	if len(r.announced) > 0 && r.holds(now) && r.win.HasProbes() {
+		r.announced = nil
 		r.win.Announced(now)
 	}
 }

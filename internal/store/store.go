@@ -79,13 +79,13 @@ type Committer interface {
 	Commit(ctx context.Context, b *Batch) error
 }
 
-// LateWriter is a store that leaves rows out for a moment, because most of them
-// come with their results.
-type LateWriter interface {
-	// WriteLate writes the rows that nobody has written in time, whatever this
+// DeferredInserter is a store that defers the rows of new deliveries: most of them
+// are inserted with their result.
+type DeferredInserter interface {
+	// InsertDeferred inserts the rows that did not come in time, whatever this
 	// process commits meanwhile, and tells all nodes whose lanes got some. It is
 	// called a few times a second.
-	WriteLate(ctx context.Context, now time.Time) error
+	InsertDeferred(ctx context.Context, now time.Time) error
 }
 
 // Tidier is a Committer that leaves work for the time between two commits. It
@@ -251,14 +251,14 @@ type DueReader interface {
 // Wanted is what a read of several lanes asks for.
 type Wanted struct {
 	Endpoints []hook.ID
-	Known     []hook.ID // deliveries that are in memory
-	Heard     []New     // deliveries that other nodes told of
+	Known     []hook.ID   // deliveries that are in memory
+	Announced []Announced // deliveries that other nodes told of
 	Now       time.Time
-	Limit     int // deliveries of each endpoint, those that were heard of aside
+	Limit     int // deliveries of each endpoint, those that were announced aside
 }
 
 // Due is what is due for one endpoint, oldest first, and when more will be.
-// Deliveries that were heard of come last.
+// Deliveries that were announced come last.
 type Due struct {
 	Deliveries []hook.Delivery
 	Next       time.Time
@@ -344,21 +344,21 @@ type HintKind uint8
 
 // The kinds of hints.
 const (
-	HintDue      HintKind = 1 + iota // endpoints with new work
-	HintEndpoint                     // endpoints that were changed, commanded or deleted
-	HintTenant                       // tenants whose policy or endpoints changed
-	HintShards                       // shards were released, or members changed
-	HintNew                          // deliveries that were just accepted
-	HintDelivery                     // endpoints of which a delivery was cancelled or asked for by hand
+	HintDue       HintKind = 1 + iota // endpoints with new work
+	HintEndpoint                      // endpoints that were changed, commanded or deleted
+	HintTenant                        // tenants whose policy or endpoints changed
+	HintShards                        // shards were released, or members changed
+	HintAnnounced                     // deliveries that were just accepted
+	HintDelivery                      // endpoints of which a delivery was cancelled or asked for by hand
 )
 
 // Hint is one message to the other nodes.
 type Hint struct {
-	Kind HintKind
-	IDs  []hook.ID
-	New  []New // of HintNew, which has no IDs
+	Kind      HintKind
+	IDs       []hook.ID
+	Announced []Announced // of HintAnnounced, which has no IDs
 }
 
-// New names a delivery that was just accepted. It may have no row yet: its event
-// tells the rest.
-type New struct{ Endpoint, Event, Delivery hook.ID }
+// Announced names a delivery that was just accepted. Its row may be deferred: its
+// event tells the rest.
+type Announced struct{ Endpoint, Event, Delivery hook.ID }

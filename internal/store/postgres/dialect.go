@@ -10,6 +10,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // dialect runs the statements of package sqlstore.
@@ -67,11 +68,8 @@ func (d dialect) Change(ctx context.Context, doing string, fn func(sqlstore.Tx) 
 }
 
 // MakeVisible implements sqlstore.Dialect.
-func (d dialect) MakeVisible(ctx context.Context, f *store.DeliveryFilter) error {
-	if len(f.IDs) == 1 {
-		return d.catchUpToShow(ctx, store.Scope{Delivery: f.IDs[0]})
-	}
-	return d.catchUpToFind(ctx, f)
+func (d dialect) MakeVisible(ctx context.Context, f *store.DeliveryFilter) (visible.Rows, error) {
+	return d.makeMatchingVisible(ctx, f)
 }
 
 // CancelPending implements sqlstore.Dialect.
@@ -89,11 +87,12 @@ func (dialect) Hint(string) string { return "" }
 func (dialect) ForUpdate(table string) string { return " FOR UPDATE OF " + table }
 
 // FirstAttempt implements sqlstore.Dialect.
-func (dialect) FirstAttempt() string {
-	return `
+func (dialect) FirstAttempt() visible.SQL { return firstAttempt }
+
+// firstAttempt is the attempt that the row of a delivery was inserted with.
+const firstAttempt visible.SQL = `
 SELECT id, tenant_id, endpoint_id, event_id, first_attempt, first_excerpt FROM deliveries
 WHERE id = $1 AND (tenant_id = $2 OR $2 = 0) AND first_attempt IS NOT NULL`
-}
 
 // LanesFrom implements sqlstore.Dialect.
 func (dialect) LanesFrom(f store.LaneFilter) string {

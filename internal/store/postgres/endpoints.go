@@ -7,13 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 const (
 	// cancelChunk ends pending deliveries in the order in which settles lock
 	// them. The usage is booked on node 0; a replay counts them as failed.
-	cancelChunk = `
+	cancelChunk visible.SQL = `
 WITH chunk AS (
   SELECT id FROM (SELECT id FROM deliveries WHERE endpoint_id = $1 AND state = 0 ORDER BY due_at, id LIMIT $2) c ORDER BY id),
 ended AS (
@@ -35,14 +36,15 @@ const cancelAtOnce = 500
 
 // cancelPending cancels chunk by chunk until nothing is pending.
 func (d *DB) cancelPending(ctx context.Context, endpoint hook.ID, now time.Time) (int64, error) {
-	if err := d.catchUp(ctx, store.Scope{Endpoint: endpoint}); err != nil {
+	seen, err := d.makeVisible(ctx, deferred.Scope{Endpoint: endpoint})
+	if err != nil {
 		return 0, err
 	}
 	var total int64
 	for {
 		var found, ended int64
 		err := d.slowly(ctx, func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, cancelChunk, endpoint, cancelAtOnce, hook.CancelledEndpointDeleted, at(now)).Scan(&found, &ended)
+			return tx.QueryRow(ctx, seen.Text(cancelChunk), endpoint, cancelAtOnce, hook.CancelledEndpointDeleted, at(now)).Scan(&found, &ended)
 		})
 		if err != nil {
 			return total, failed("cancel deliveries of deleted endpoint", err)

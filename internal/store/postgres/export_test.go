@@ -9,32 +9,26 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Statements whose plans are tested.
 const (
-	ReadAheadSQL        = readAhead
-	NewestDueSQL        = newestDue
-	NextDueSQL          = nextDue
-	ReadDueSQL          = readDue
-	PendingEndpointsSQL = pendingEndpoints
-	CountDueSQL         = countDue
-	SettleSQL           = settleBatch
-	SettleFirstSQL      = settleFirst
-	SettleReplaySQL     = settleReplay
-	SettleBornSQL       = settleBorn
-	WithRowSQL          = withRow
-	AcceptSQL           = acceptFirst
+	ReadAheadSQL        = string(readAhead)
+	NewestDueSQL        = string(newestDue)
+	NextDueSQL          = string(nextDue)
+	ReadDueSQL          = string(readDue)
+	PendingEndpointsSQL = string(pendingEndpoints)
+	CountDueSQL         = string(countDue)
+	SettleSQL           = string(settleBatch)
+	SettleReplaySQL     = string(settleReplay)
+	InsertDeliveredSQL  = string(insertDelivered)
+	WithRowSQL          = string(withRow)
+	AcceptSQL           = string(acceptFirst)
 )
 
-// IsFirst tells which settles the short statement may write.
+// IsFirst tells which settles may come with their row.
 var IsFirst = isFirst
-
-// What the hint codec is tested through.
-var (
-	EncodeHint = encodeHint
-	DecodeHint = decodeHint
-)
 
 // ReaderSettings and CommitterSettings are what the connections set that run
 // those statements.
@@ -49,7 +43,7 @@ var (
 func WalkSQL(w store.Walk, f *store.DeliveryFilter, asc bool) (stop, read *Statement) {
 	r := f.Range(store.Page{})
 	p := store.Page{Limit: 20, Asc: asc}
-	return (*Statement)(dialect{}.StopQuery(w, f, r, asc, 1000)), (*Statement)(dialect{}.WalkQuery(w, f, r, p, deliveryFields+", "+sqlstore.TypeOfEvent))
+	return (*Statement)(dialect{}.StopQuery(visible.Made(), w, f, r, asc, 1000)), (*Statement)(dialect{}.WalkQuery(visible.Made(), w, f, r, p, deliveryFields+", "+sqlstore.TypeOfEvent))
 }
 
 // Statement is a query with its parameters.
@@ -86,5 +80,5 @@ func written(q *sqlstore.Query) string {
 // number of their parameters.
 func EventReadsSQL(id hook.ID) map[string]int {
 	events := dayOf(id).partition("events")
-	return map[string]int{fmt.Sprintf(heardEvents, events): 2, fmt.Sprintf(eventsByID, events): 1}
+	return map[string]int{fmt.Sprintf(announcedEvents, events): 2, fmt.Sprintf(eventsByID, events): 1}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Prune removes one step of what is old: expired keys and secrets, then whole
@@ -19,14 +20,15 @@ import (
 // others have nothing to do meanwhile.
 func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
 	var removed store.Pruned
-	if ready, err := d.catchUpBefore(ctx, hook.IDFloor(p.Before)); err != nil || !ready {
+	seen, ready, err := d.passBefore(ctx, hook.IDFloor(p.Before))
+	if err != nil || !ready {
 		removed.Done = true
 		if err != nil {
 			return removed, failed("prune", err)
 		}
 		return removed, nil
 	}
-	err := d.alone(ctx, func(conn *pgx.Conn) error {
+	err = d.alone(ctx, func(conn *pgx.Conn) error {
 		var turn bool
 		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, 0)`, lockPrune).Scan(&turn); err != nil {
 			return err
@@ -39,7 +41,7 @@ func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error)
 		// later, when the next step may already have found it taken.
 		defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1, 0)`, lockPrune) }()
 		p.Limit = max(p.Limit, 1)
-		s := pruning{conn: conn, step: p, cleared: &d.cleared, removed: &removed}
+		s := pruning{conn: conn, seen: seen, step: p, cleared: &d.cleared, removed: &removed}
 		return s.run(ctx)
 	})
 	if err != nil {
@@ -51,6 +53,7 @@ func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error)
 // pruning is one step under way.
 type pruning struct {
 	conn    *pgx.Conn
+	seen    visible.Rows
 	step    store.PruneStep
 	cleared *atomic.Int64 // see DB
 	removed *store.Pruned
@@ -118,12 +121,12 @@ func (s *pruning) days(ctx context.Context) ([]day, error) {
 const (
 	// mustStay walks deliveries_event over one day and ends at the first row
 	// that keeps the day.
-	mustStay = `
+	mustStay visible.SQL = `
 SELECT EXISTS (SELECT FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND (state = 0 OR state = 2 AND settled_at > $3))`
 
 	// deleteChunk takes deliveries of the day by deliveries_event. It looks at
 	// the state again: a person may have asked for one more send just now.
-	deleteChunk = `
+	deleteChunk visible.SQL = `
 WITH gone AS (
   DELETE FROM deliveries WHERE id IN (
     SELECT id FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND state <> 0 AND NOT (state = 2 AND settled_at > $3)
@@ -159,7 +162,7 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 		s.cleared.Store(int64(d))
 	}
 	var deliveries, attempts int64
-	err = s.conn.QueryRow(ctx, deleteChunk, d.from(), d.to(), at(s.step.DeadAfter), s.step.Limit).Scan(&deliveries, &attempts)
+	err = s.conn.QueryRow(ctx, s.seen.Text(deleteChunk), d.from(), d.to(), at(s.step.DeadAfter), s.step.Limit).Scan(&deliveries, &attempts)
 	if err != nil {
 		return false, fmt.Errorf("delete deliveries of %s: %w", d, err)
 	}
@@ -178,7 +181,7 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 // mustStay reports whether a delivery of the day is pending or died recently.
 // The run then ends: nothing younger may leave before it.
 func (s *pruning) mustStay(ctx context.Context, d day) (stays bool, err error) {
-	if err := s.conn.QueryRow(ctx, mustStay, d.from(), d.to(), at(s.step.DeadAfter)).Scan(&stays); err != nil {
+	if err := s.conn.QueryRow(ctx, s.seen.Text(mustStay), d.from(), d.to(), at(s.step.DeadAfter)).Scan(&stays); err != nil {
 		return false, fmt.Errorf("look for deliveries of %s that must stay: %w", d, err)
 	}
 	if stays {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"math"
 	"strings"
 	"time"
 
@@ -27,9 +26,6 @@ func (m *moment) ScanTimestamptz(v pgtype.Timestamptz) error {
 func at(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t.Truncate(time.Microsecond), Valid: !t.IsZero()}
 }
-
-// clamp makes n fit into an integer column.
-func clamp(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // clean makes text storable: the server refuses zero bytes and broken UTF-8,
 // and what a hostile endpoint answers must not fail a batch.

@@ -7,6 +7,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // walkOf adds the source of a walk with the conditions that lead into its index.
@@ -14,30 +15,30 @@ import (
 // (key, id) can be read by the index on the two only, never by the primary key
 // past the rows of others, and a condition of a partial index is written out
 // here and nowhere else.
-func walkOf(q *sqlstore.Query, w store.Walk, f *store.DeliveryFilter, r store.IDs) {
+func walkOf(q *sqlstore.Query, seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs) {
 	switch w {
 	case store.WalkTenant:
-		within(q, "tenant_id", f.Tenant, r)
+		within(q, seen, "tenant_id", f.Tenant, r)
 	case store.WalkDead:
-		within(q, "tenant_id", f.Tenant, r)
+		within(q, seen, "tenant_id", f.Tenant, r)
 		q.And("d.state = 2")
 	case store.WalkEndpoint:
-		within(q, "endpoint_id", f.Endpoints[0], r)
+		within(q, seen, "endpoint_id", f.Endpoints[0], r)
 	case store.WalkEndpointDead:
-		within(q, "endpoint_id", f.Endpoints[0], r)
+		within(q, seen, "endpoint_id", f.Endpoints[0], r)
 		q.And("d.state = 2")
 	case store.WalkDue:
-		q.SQL += strings.NewReplacer("$endpoints", q.Arg(f.Endpoints), "$by", q.Arg(f.DueBy)).Replace(dueOf)
+		q.SQL += strings.NewReplacer("$endpoints", q.Arg(f.Endpoints), "$by", q.Arg(f.DueBy)).Replace(seen.Text(dueOf))
 		q.And("d.id >= ? AND d.id < ?", r.From, r.To)
 	case store.WalkEvent:
-		q.SQL += "deliveries d WHERE (d.event_id, d.endpoint_id) >= (" + q.Arg(f.Event) + ", 0)"
+		q.SQL += seen.Text(fromDeliveries) + "(d.event_id, d.endpoint_id) >= (" + q.Arg(f.Event) + ", 0)"
 		q.And("(d.event_id, d.endpoint_id) < (?, 0)", f.Event+1)
 		q.And("d.id + 0 >= ? AND d.id + 0 < ?", r.From, r.To)
 	case store.WalkIDs:
-		q.SQL += "deliveries d WHERE d.id = ANY(" + q.Arg(f.IDs) + ")"
+		q.SQL += seen.Text(fromDeliveries) + "d.id = ANY(" + q.Arg(f.IDs) + ")"
 		q.And("d.id + 0 >= ? AND d.id + 0 < ?", r.From, r.To)
 	default: // store.WalkAll
-		q.SQL += "deliveries d WHERE d.id >= " + q.Arg(r.From)
+		q.SQL += seen.Text(fromDeliveries) + "d.id >= " + q.Arg(r.From)
 		q.And("d.id < ?", r.To)
 	}
 }
@@ -45,14 +46,16 @@ func walkOf(q *sqlstore.Query, w store.Walk, f *store.DeliveryFilter, r store.ID
 // dueOf is what is pending for some endpoints, by deliveries_due alone: no
 // other index has its order, and OFFSET 0 keeps the planner from joining in
 // another way.
-const dueOf = `(SELECT DISTINCT id FROM unnest($endpoints::bigint[]) AS id) ep CROSS JOIN LATERAL (
+const dueOf visible.SQL = `(SELECT DISTINCT id FROM unnest($endpoints::bigint[]) AS id) ep CROSS JOIN LATERAL (
   SELECT * FROM deliveries p
   WHERE p.endpoint_id = ep.id AND p.due_at <= coalesce($by::timestamptz, 'infinity') AND p.state = 0 ORDER BY p.due_at, p.id OFFSET 0) d
 WHERE true`
 
+const fromDeliveries visible.SQL = "deliveries d WHERE "
+
 // within reads a range of an index on (key, id).
-func within(q *sqlstore.Query, key string, value hook.ID, r store.IDs) {
-	q.SQL += "deliveries d WHERE (d." + key + ", d.id) >= (" + q.Arg(value) + ", " + q.Arg(r.From) + ")"
+func within(q *sqlstore.Query, seen visible.Rows, key string, value hook.ID, r store.IDs) {
+	q.SQL += seen.Text(fromDeliveries) + "(d." + key + ", d.id) >= (" + q.Arg(value) + ", " + q.Arg(r.From) + ")"
 	q.And("(d."+key+", d.id) < (?, ?)", value, r.To)
 }
 
@@ -85,17 +88,19 @@ func enums[E ~uint8](members []E) []int16 {
 // WalkQuery implements sqlstore.Dialect. Where not all of the walk matches, it is
 // a query of its own with a limit: conditions that seem to leave little would
 // otherwise lead the planner to gather it by any index, and sort it.
-func (d dialect) WalkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *sqlstore.Query {
+func (d dialect) WalkQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page,
+	columns string,
+) *sqlstore.Query {
 	q := &sqlstore.Query{SQL: "SELECT " + columns + " FROM "}
 	switch {
 	case f.Covers(w):
-		walkOf(q, w, f, r)
+		walkOf(q, seen, w, f, r)
 	case w.Short():
-		walkOf(q, w, f, r)
+		walkOf(q, seen, w, f, r)
 		q.Match(d, f)
 	default:
 		q.SQL += "(SELECT d.* FROM "
-		walkOf(q, w, f, r)
+		walkOf(q, seen, w, f, r)
 		q.SQL += orderOf(w, p.Asc) + "\nLIMIT " + q.Arg(f.ScanLimit(p)) + ") d WHERE true"
 		q.Match(d, f)
 	}
@@ -104,20 +109,20 @@ func (d dialect) WalkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p
 }
 
 // StopQuery implements sqlstore.Dialect.
-func (dialect) StopQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *sqlstore.Query {
+func (dialect) StopQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *sqlstore.Query {
 	q := &sqlstore.Query{SQL: "SELECT d.id FROM "}
-	walkOf(q, w, f, r)
+	walkOf(q, seen, w, f, r)
 	q.SQL += orderOf(w, asc) + "\nLIMIT 1 OFFSET " + q.Arg(n)
 	return q
 }
 
-const countDue = `
+const countDue visible.SQL = `
 SELECT count(*) FROM (SELECT FROM (SELECT DISTINCT id FROM unnest($1::bigint[]) AS id) ep CROSS JOIN LATERAL (
   SELECT FROM deliveries p
   WHERE p.endpoint_id = ep.id AND p.due_at <= coalesce($3::timestamptz, 'infinity') AND p.state = 0
   ORDER BY p.due_at, p.id LIMIT $2) d LIMIT $2) due`
 
 // CountDue implements sqlstore.Dialect.
-func (dialect) CountDue(endpoints []hook.ID, by time.Time, limit int) *sqlstore.Query {
-	return &sqlstore.Query{SQL: countDue, Args: []any{endpoints, limit, by}}
+func (dialect) CountDue(seen visible.Rows, endpoints []hook.ID, by time.Time, limit int) *sqlstore.Query {
+	return &sqlstore.Query{SQL: seen.Text(countDue), Args: []any{endpoints, limit, by}}
 }

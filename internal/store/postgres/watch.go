@@ -8,13 +8,14 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // retryDepths counts the retry queues of endpoints. Up to upto everything
 // counts, because it is held; beyond it only what has failed before. Both
 // counts walk deliveries_due and end at the limit, however long the backlog is.
 // Scalar subqueries, and not joins: those would be hashed over whole tables.
-const retryDepths = `
+const retryDepths visible.SQL = `
 SELECT w.id, held.n, retrying.n, retrying.seen
 FROM unnest($1::bigint[]) AS w(id)
 CROSS JOIN LATERAL (
@@ -35,10 +36,11 @@ func (d *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time
 	if len(endpoints) == 0 {
 		return nil, nil
 	}
-	if err := d.catchUpOwn(ctx, endpoints...); err != nil {
+	seen, err := d.makeLanesVisible(ctx, endpoints...)
+	if err != nil {
 		return nil, err
 	}
-	return collect(ctx, d.pool, &query{retryDepths, []any{endpoints, at(now), limit}}, "measure retry queues",
+	return collect(ctx, d.pool, &query{seen.Text(retryDepths), []any{endpoints, at(now), limit}}, "measure retry queues",
 		func(row pgx.Row) (r store.RetryDepth, err error) {
 			var id hook.ID
 			var held, retrying, seen int64

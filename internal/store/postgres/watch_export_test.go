@@ -6,7 +6,7 @@ import (
 )
 
 // RetryDepthsSQL counts the depths of queues.
-const RetryDepthsSQL = retryDepths
+const RetryDepthsSQL = string(retryDepths)
 
 // ActiveLaneWatchesSQL returns the watches that show something.
 func ActiveLaneWatchesSQL() string { return written(sqlstore.ActiveLaneWatchesQuery(dialect{}, 1000)) }

@@ -9,6 +9,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // dialect runs the statements of package sqlstore.
@@ -85,7 +86,7 @@ func (dialect) Hint(index string) string { return " INDEXED BY " + index }
 func (dialect) ForUpdate(string) string { return "" }
 
 // FirstAttempt implements sqlstore.Dialect.
-func (dialect) FirstAttempt() string {
+func (dialect) FirstAttempt() visible.SQL {
 	return `
 SELECT d.id, d.tenant_id, d.endpoint_id, d.event_id, a.document, a.excerpt FROM deliveries d JOIN first_attempts a ON a.id = d.first_attempt_id
 WHERE d.id = $1 AND (d.tenant_id = $2 OR $2 = 0)`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Queries whose plans are tested.
@@ -28,8 +29,8 @@ var (
 // stop and the one that reads, which are parts of every list, count and replay.
 func WalkQueries(w store.Walk, df *store.DeliveryFilter, asc bool) (texts [2]string, args [2][]any) {
 	r, p := df.Range(store.Page{After: 1 << 60}), store.Page{Limit: 50, Asc: asc}
-	stop := dialect{}.StopQuery(w, df, r, asc, 100)
-	read := dialect{}.WalkQuery(w, df, r, p, sqlstore.DeliveryColumns+", "+sqlstore.TypeOfEvent)
+	stop := dialect{}.StopQuery(visible.Made(), w, df, r, asc, 100)
+	read := dialect{}.WalkQuery(visible.Made(), w, df, r, p, sqlstore.DeliveryColumns+", "+sqlstore.TypeOfEvent)
 	return [2]string{stop.SQL, read.SQL}, [2][]any{values(stop.Args), values(read.Args)}
 }
 

@@ -8,10 +8,13 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // MakeVisible implements sqlstore.Dialect: every delivery has its row.
-func (d dialect) MakeVisible(context.Context, *store.DeliveryFilter) error { return d.usable() }
+func (d dialect) MakeVisible(context.Context, *store.DeliveryFilter) (visible.Rows, error) {
+	return visible.Made(), d.usable()
+}
 
 // walkOf adds the source of a walk, the index it goes by and the conditions that
 // lead into it. The states are written out: they must match those of the partial
@@ -49,7 +52,7 @@ func walkOf(q *sqlstore.Query, w store.Walk, f *store.DeliveryFilter, r store.ID
 }
 
 // WalkQuery implements sqlstore.Dialect.
-func (d dialect) WalkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *sqlstore.Query {
+func (d dialect) WalkQuery(_ visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *sqlstore.Query {
 	q := &sqlstore.Query{SQL: "SELECT " + columns + " FROM "}
 	walkOf(q, w, f, r)
 	if !f.Covers(w) {
@@ -60,7 +63,7 @@ func (d dialect) WalkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p
 }
 
 // StopQuery implements sqlstore.Dialect, in the index of the walk alone.
-func (dialect) StopQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *sqlstore.Query {
+func (dialect) StopQuery(_ visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *sqlstore.Query {
 	q := &sqlstore.Query{SQL: "SELECT d.id FROM "}
 	walkOf(q, w, f, r)
 	q.SQL += " ORDER BY d.id" + sqlstore.Direction(asc) + " LIMIT 1 OFFSET " + q.Arg(n)
@@ -72,7 +75,7 @@ SELECT count(*) FROM (
   SELECT 1 FROM deliveries INDEXED BY deliveries_due WHERE endpoint_id IN (SELECT value FROM json_each($1)) AND state = 0 AND due_at <= $2 LIMIT $3)`
 
 // CountDue implements sqlstore.Dialect.
-func (dialect) CountDue(endpoints []hook.ID, by time.Time, limit int) *sqlstore.Query {
+func (dialect) CountDue(_ visible.Rows, endpoints []hook.ID, by time.Time, limit int) *sqlstore.Query {
 	latest := int64(math.MaxInt64)
 	if !by.IsZero() {
 		latest = by.UnixMicro()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // DeliveryColumns are in the order of ScanDelivery.
@@ -44,16 +45,17 @@ func scanDeliveryRow(r Row, d *store.DeliveryRow) error {
 }
 
 // deliveryByID reads a delivery with its event's type.
-const deliveryByID = `
+const deliveryByID visible.SQL = `
 SELECT ` + DeliveryColumns + `, coalesce(e.type, '') FROM deliveries d LEFT JOIN events e ON e.id = d.event_id
 WHERE d.id = $1 AND (d.tenant_id = $2 OR $2 = 0)`
 
 // DeliveryByID implements store.DeliveryLog.
 func (t *Tables) DeliveryByID(ctx context.Context, tenant, id hook.ID) (store.DeliveryRow, error) {
-	if err := t.dialect.MakeVisible(ctx, &store.DeliveryFilter{IDs: []hook.ID{id}}); err != nil {
+	seen, err := t.dialect.MakeVisible(ctx, &store.DeliveryFilter{IDs: []hook.ID{id}})
+	if err != nil {
 		return store.DeliveryRow{}, err
 	}
-	return get(ctx, t, "read delivery", scanDeliveryRow, deliveryByID, id, tenant)
+	return get(ctx, t, "read delivery", scanDeliveryRow, seen.Text(deliveryByID), id, tenant)
 }
 
 // attemptsOf looks at attempts that are younger than their delivery, which they
@@ -66,7 +68,8 @@ FROM attempts WHERE delivery_id = $1 AND id >= $1 AND (tenant_id = $2 OR $2 = 0)
 
 // AttemptsOf implements store.DeliveryLog.
 func (t *Tables) AttemptsOf(ctx context.Context, tenant, delivery hook.ID) ([]hook.Attempt, error) {
-	first, err := list(ctx, t, "read first attempt", scanFirstAttempt, &Query{SQL: t.dialect.FirstAttempt(), Args: []any{delivery, tenant}})
+	firstAttempt := visible.NeedsAttempt.Text(t.dialect.FirstAttempt())
+	first, err := list(ctx, t, "read first attempt", scanFirstAttempt, &Query{SQL: firstAttempt, Args: []any{delivery, tenant}})
 	if err != nil {
 		return nil, err
 	}

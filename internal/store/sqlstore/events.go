@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // ScanEvent reads id, tenant_id, type, created_at, content_type and payload.
@@ -35,7 +36,7 @@ func (t *Tables) ListEvents(ctx context.Context, f store.EventFilter, p store.Pa
 }
 
 // countDeliveries gives no row when the event is not the tenant's.
-const countDeliveries = `
+const countDeliveries visible.SQL = `
 SELECT count(d.id), count(*) FILTER (WHERE d.state = 0), count(*) FILTER (WHERE d.state = 1),
   count(*) FILTER (WHERE d.state = 2), count(*) FILTER (WHERE d.state = 3)
 FROM events e LEFT JOIN deliveries d ON d.event_id = e.id
@@ -43,12 +44,13 @@ WHERE e.id = $1 AND (e.tenant_id = $2 OR $2 = 0) GROUP BY e.id`
 
 // CountDeliveries implements store.EventLog.
 func (t *Tables) CountDeliveries(ctx context.Context, tenant, event hook.ID) (store.EventCounts, error) {
-	if err := t.dialect.MakeVisible(ctx, &store.DeliveryFilter{Event: event}); err != nil {
+	seen, err := t.dialect.MakeVisible(ctx, &store.DeliveryFilter{Event: event})
+	if err != nil {
 		return store.EventCounts{}, err
 	}
 	return get(ctx, t, "count deliveries", func(r Row, c *store.EventCounts) error {
 		return r.Scan(&c.Total, &c.Pending, &c.Delivered, &c.Dead, &c.Cancelled)
-	}, countDeliveries, event, tenant)
+	}, seen.Text(countDeliveries), event, tenant)
 }
 
 const eventOfKey = `

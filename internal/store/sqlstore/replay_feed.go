@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // candidate is a delivery that a replay is about to feed.
@@ -88,6 +89,16 @@ func (t *Tables) FeedReplay(ctx context.Context, f store.Feed) (store.Fed, error
 	return fed, nil
 }
 
+const (
+	lockFound visible.SQL = `SELECT d.id FROM deliveries d WHERE `
+
+	reopenFound visible.SQL = `
+UPDATE deliveries AS d SET state = 0, due_at = $2, run = run + 1, run_due_at = $2, charged = 0, failures = 0, fails = 0, throttles = 0,
+  prev_delay_ms = 0, limited = NULL, replay_id = $3, reason = NULL, settled_at = NULL,
+  restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
+WHERE `
+)
+
 // reopen makes the deliveries pending and counts them: a new run of those that
 // still are what the search saw, and that have somewhere to go. last_* stays: it
 // tells of the latest attempt, whatever its run.
@@ -99,17 +110,13 @@ func (t *Tables) reopen(tx Tx, f *store.Feed, ids []hook.ID, fed *store.Fed) err
 		return err
 	}
 	var locked []hook.ID
-	if err := tx.Query(`SELECT d.id FROM deliveries d WHERE `+t.dialect.Among("d.id", "$1")+` ORDER BY d.id`+t.dialect.ForUpdate("d"),
+	if err := tx.Query(visible.Found.Text(lockFound)+t.dialect.Among("d.id", "$1")+` ORDER BY d.id`+t.dialect.ForUpdate("d"),
 		[]any{ids}, Collect(&locked, scanValue[hook.ID])); err != nil {
 		return err
 	}
 	var endpoints []hook.ID
 	bytes := int64(0)
-	if err := tx.Query(`
-UPDATE deliveries AS d SET state = 0, due_at = $2, run = run + 1, run_due_at = $2, charged = 0, failures = 0, fails = 0, throttles = 0,
-  prev_delay_ms = 0, limited = NULL, replay_id = $3, reason = NULL, settled_at = NULL,
-  restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
-WHERE `+t.dialect.Among("id", "$1")+` AND state <> 0 AND `+t.dialect.Among("state", "$4")+` AND settled_at <= $5
+	if err := tx.Query(visible.Found.Text(reopenFound)+t.dialect.Among("id", "$1")+` AND state <> 0 AND `+t.dialect.Among("state", "$4")+` AND settled_at <= $5
   AND EXISTS (SELECT 1 FROM endpoints e WHERE e.id = d.endpoint_id AND e.deleted_at IS NULL AND e.state <> 2)
 RETURNING endpoint_id, size`, []any{locked, f.Now, f.Replay.ID, f.Replay.Filter.States, f.Replay.CreatedAt}, func(r Row) error {
 		var endpoint hook.ID

@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 const (
@@ -14,13 +15,13 @@ const (
 	// requestSend keeps settled_at: when the manual send fails, the delivery is
 	// again exactly what it was. A delivery that has ended leaves its replay,
 	// which has counted that end and must not count another one.
-	requestSend = `
+	requestSend visible.SQL = `
 UPDATE deliveries SET restore_state = state, restore_due_at = due_at, restore_reason = coalesce(reason, 0), state = 0, due_at = $2, reason = NULL,
   replay_id = CASE state WHEN 0 THEN replay_id END
 WHERE id = $1`
 
 	// requestAgain makes the request a later one than that which is under way.
-	requestAgain = `UPDATE deliveries SET due_at = $2 WHERE id = $1`
+	requestAgain visible.SQL = `UPDATE deliveries SET due_at = $2 WHERE id = $1`
 )
 
 // RetryDelivery implements store.DeliveryLog.
@@ -41,14 +42,14 @@ func (t *Tables) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time
 		if row.DueAt.Equal(due) || row.Restore != nil && !due.After(row.DueAt) {
 			due = row.DueAt.Add(time.Microsecond)
 		}
-		if _, err := tx.Exec(send, id, due); err != nil || row.State == hook.Pending {
+		if _, err := tx.Exec(visible.Found.Text(send), id, due); err != nil || row.State == hook.Pending {
 			return err
 		}
 		return AddUsage(tx, row.TenantID, 1, int64(row.Size))
 	})
 }
 
-const cancelDelivery = `
+const cancelDelivery visible.SQL = `
 UPDATE deliveries SET state = 3, reason = $2, settled_at = $3, restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
 WHERE id = $1`
 
@@ -58,7 +59,7 @@ func (t *Tables) CancelDelivery(ctx context.Context, tenant, id hook.ID, now tim
 		if row.State != hook.Pending {
 			return hook.ErrStateConflict
 		}
-		if _, err := tx.Exec(cancelDelivery, id, hook.CancelledByUser, now); err != nil {
+		if _, err := tx.Exec(visible.Found.Text(cancelDelivery), id, hook.CancelledByUser, now); err != nil {
 			return err
 		}
 		if err := AddUsage(tx, row.TenantID, -1, -int64(row.Size)); err != nil {
@@ -86,23 +87,25 @@ func FailReplayed(tx Tx, replay hook.ID, n int64) error {
 func (t *Tables) applyRequest(ctx context.Context, doing string, tenant, id hook.ID, a hook.Audit,
 	fn func(Tx, *store.DeliveryRow) error,
 ) (row store.DeliveryRow, err error) {
-	if err := t.dialect.MakeVisible(ctx, &store.DeliveryFilter{IDs: []hook.ID{id}}); err != nil {
+	seen, err := t.dialect.MakeVisible(ctx, &store.DeliveryFilter{IDs: []hook.ID{id}})
+	if err != nil {
 		return row, err
 	}
+	read := seen.Text(deliveryByID)
 	err = t.change(ctx, doing, a, func(tx Tx) error {
-		if row, err = one(tx, scanDeliveryRow, deliveryByID, id, tenant); err != nil {
+		if row, err = one(tx, scanDeliveryRow, read, id, tenant); err != nil {
 			return err
 		}
 		if err := tx.Lock(LockConfigShared, row.TenantID); err != nil {
 			return err
 		}
-		if row, err = one(tx, scanDeliveryRow, deliveryByID+t.dialect.ForUpdate("d"), id, tenant); err != nil {
+		if row, err = one(tx, scanDeliveryRow, read+t.dialect.ForUpdate("d"), id, tenant); err != nil {
 			return err
 		}
 		if err := fn(tx, &row); err != nil {
 			return err
 		}
-		row, err = one(tx, scanDeliveryRow, deliveryByID, id, tenant)
+		row, err = one(tx, scanDeliveryRow, read, id, tenant)
 		return err
 	})
 	return row, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Dialect runs the statements of this package. Arguments are values of Go: the
@@ -30,20 +31,21 @@ type Dialect interface {
 	Snapshot(ctx context.Context, doing string, fn func(Tx) error) error
 	// Change runs fn in a transaction that is committed unless fn fails.
 	Change(ctx context.Context, doing string, fn func(Tx) error) error
-	// MakeVisible makes sure that a read sees all deliveries that the filter may match.
-	MakeVisible(ctx context.Context, f *store.DeliveryFilter) error
+	// MakeVisible makes sure that a read sees all deliveries that the filter may
+	// match, and gives the leave to read them.
+	MakeVisible(ctx context.Context, f *store.DeliveryFilter) (visible.Rows, error)
 	// CancelPending ends all that is pending for an endpoint that is deleted,
 	// and returns how many deliveries that were.
 	CancelPending(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (int64, error)
 
 	// StopQuery steps over the first n of a walk and returns the id behind them.
-	StopQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *Query
+	StopQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *Query
 	// WalkQuery reads up to p.Limit of what matches of a range of a walk, in the
 	// order of ids.
-	WalkQuery(w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *Query
+	WalkQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, p store.Page, columns string) *Query
 	// CountDue counts up to limit deliveries that are pending for some endpoints,
 	// and due by a moment unless that is zero.
-	CountDue(endpoints []hook.ID, by time.Time, limit int) *Query
+	CountDue(seen visible.Rows, endpoints []hook.ID, by time.Time, limit int) *Query
 
 	// Among is the condition that a column holds a value of a list.
 	Among(column, list string) string
@@ -55,7 +57,7 @@ type Dialect interface {
 	ForUpdate(table string) string
 	// FirstAttempt reads the attempt that was stored with the row of delivery $1
 	// of tenant $2: delivery, tenant, endpoint, event, document, excerpt.
-	FirstAttempt() string
+	FirstAttempt() visible.SQL
 	// LanesFrom returns the source of a list of lanes and its first condition. It
 	// begins with what is rarest: storms and warnings, then open lanes.
 	LanesFrom(f store.LaneFilter) string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // TypeOfEvent is the type of a delivery's event. As a subquery it is looked up for
@@ -59,7 +60,7 @@ func (q *Query) Match(d Dialect, f *store.DeliveryFilter) {
 const endpointsOfTenant = `SELECT id FROM endpoints WHERE tenant_id = $1 LIMIT $2`
 
 // scan is how the deliveries of a filter are looked at.
-func scan[R any](ctx context.Context, t *Tables, doing string, f *store.DeliveryFilter, p store.Page,
+func scan[R any](ctx context.Context, t *Tables, seen visible.Rows, doing string, f *store.DeliveryFilter, p store.Page,
 	columns string, read func(Row, *R) error,
 ) *store.Scanner[R] {
 	number := func(q *Query) (n int, err error) {
@@ -68,19 +69,19 @@ func scan[R any](ctx context.Context, t *Tables, doing string, f *store.Delivery
 	}
 	return &store.Scanner[R]{
 		Stop: func(w store.Walk, r store.IDs, n int) (hook.ID, error) {
-			id, err := number(t.dialect.StopQuery(w, f, r, p.Asc, n))
+			id, err := number(t.dialect.StopQuery(seen, w, f, r, p.Asc, n))
 			return hook.ID(id), err
 		},
 		Read: func(w store.Walk, r store.IDs, limit int) ([]R, error) {
-			return list(ctx, t, doing, read, t.dialect.WalkQuery(w, f, r, store.Page{Limit: limit, Asc: p.Asc, ScanLimit: p.ScanLimit}, columns))
+			return list(ctx, t, doing, read, t.dialect.WalkQuery(seen, w, f, r, store.Page{Limit: limit, Asc: p.Asc, ScanLimit: p.ScanLimit}, columns))
 		},
 		Count: func(w store.Walk, r store.IDs, limit int) (int, error) {
-			q := t.dialect.WalkQuery(w, f, r, store.Page{Limit: limit, Asc: p.Asc, ScanLimit: p.ScanLimit}, "1")
+			q := t.dialect.WalkQuery(seen, w, f, r, store.Page{Limit: limit, Asc: p.Asc, ScanLimit: p.ScanLimit}, "1")
 			q.SQL = "SELECT count(*) FROM (" + q.SQL + ") matching"
 			return number(q)
 		},
 		CountDue: func(endpoints []hook.ID, by time.Time, limit int) (int, error) {
-			return number(t.dialect.CountDue(endpoints, by, limit))
+			return number(t.dialect.CountDue(seen, endpoints, by, limit))
 		},
 		Endpoints: func(tenant hook.ID, limit int) ([]hook.ID, error) {
 			return list(ctx, t, doing, scanValue[hook.ID], &Query{SQL: endpointsOfTenant, Args: []any{tenant, limit}})
@@ -92,11 +93,12 @@ func scan[R any](ctx context.Context, t *Tables, doing string, f *store.Delivery
 func find[R any](ctx context.Context, t *Tables, doing string, f *store.DeliveryFilter, p store.Page,
 	columns string, read func(Row, *R) error, id func(R) hook.ID,
 ) ([]R, hook.ID, error) {
-	if err := t.dialect.MakeVisible(ctx, f); err != nil {
+	seen, err := t.dialect.MakeVisible(ctx, f)
+	if err != nil {
 		return nil, 0, err
 	}
 	p.Limit = max(p.Limit, 1)
-	return scan(ctx, t, doing, f, p, columns, read).Find(f, p, id)
+	return scan(ctx, t, seen, doing, f, p, columns, read).Find(f, p, id)
 }
 
 // ListDeliveries implements store.DeliveryLog.
@@ -107,20 +109,22 @@ func (t *Tables) ListDeliveries(ctx context.Context, f store.DeliveryFilter, p s
 
 // CountMatching implements store.DeliveryLog.
 func (t *Tables) CountMatching(ctx context.Context, f store.DeliveryFilter, p store.Page) (store.Counted, error) {
-	if err := t.dialect.MakeVisible(ctx, &f); err != nil {
+	seen, err := t.dialect.MakeVisible(ctx, &f)
+	if err != nil {
 		return store.Counted{}, err
 	}
-	return scan(ctx, t, "count deliveries", &f, p, "", scanDeliveryRow).Counted(&f, p)
+	return scan(ctx, t, seen, "count deliveries", &f, p, "", scanDeliveryRow).Counted(&f, p)
 }
 
 // CountByEndpoint implements store.Replays.
 func (t *Tables) CountByEndpoint(ctx context.Context, f store.DeliveryFilter, limit int) (map[hook.ID]int64, error) {
-	if err := t.dialect.MakeVisible(ctx, &f); err != nil {
+	seen, err := t.dialect.MakeVisible(ctx, &f)
+	if err != nil {
 		return nil, err
 	}
-	q := t.dialect.WalkQuery(f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, ScanLimit: math.MaxInt32}, "d.endpoint_id")
+	q := t.dialect.WalkQuery(seen, f.Walk(), &f, f.Range(store.Page{}), store.Page{Limit: limit, ScanLimit: math.MaxInt32}, "d.endpoint_id")
 	counts := map[hook.ID]int64{}
-	err := t.dialect.Snapshot(ctx, "count deliveries by endpoint", func(tx Tx) error {
+	err = t.dialect.Snapshot(ctx, "count deliveries by endpoint", func(tx Tx) error {
 		return tx.Query("SELECT endpoint_id, count(*) FROM ("+q.SQL+") matching GROUP BY endpoint_id", q.Args, func(r Row) error {
 			var endpoint hook.ID
 			var n int64

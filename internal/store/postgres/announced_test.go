@@ -51,7 +51,7 @@ func (l *lending) read(known []hook.ID, heard ...hook.Delivery) (store.Due, []ho
 	l.t.Helper()
 	w := store.Wanted{Known: known, Now: time.Now(), Limit: 10}
 	for _, d := range heard {
-		w.Heard = append(w.Heard, store.New{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
+		w.Announced = append(w.Announced, store.Announced{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
 	}
 	due, events, err := l.owner.db.ReadDue(l.t.Context(), w)
 	l.owner.check(err, "ReadDue")
@@ -71,7 +71,7 @@ func (l *lending) settle(d hook.Delivery) store.SettleOutcome {
 // later has front write what is late so long after the given moment.
 func (l *lending) later(than time.Time, by time.Duration) {
 	l.t.Helper()
-	l.front.check(l.front.db.WriteLate(l.t.Context(), than.Add(by)), "WriteLate")
+	l.front.check(l.front.db.InsertDeferred(l.t.Context(), than.Add(by)), "InsertDeferred")
 }
 
 // hints returns what the owner hears from now on.
@@ -281,7 +281,7 @@ func TestClockBehindTheLender(t *testing.T) {
 	l := lend(t)
 	d := l.accepted()
 	now := d.DueAt.Add(-time.Second)
-	w := store.Wanted{Now: now, Limit: 10, Heard: []store.New{{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID}}}
+	w := store.Wanted{Now: now, Limit: 10, Announced: []store.Announced{{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID}}}
 	due, _, err := l.owner.db.ReadDue(t.Context(), w)
 	l.owner.check(err, "ReadDue")
 	if got := due[l.endpoint.ID].Deliveries; len(got) != 1 || got[0].DueAt.After(now) {
@@ -349,13 +349,13 @@ func TestSinceOfIdleNodeMoves(t *testing.T) {
 	l := lend(t)
 	now := time.Now()
 	before := l.owner.since(l.dsn)
-	l.owner.check(l.owner.db.WriteLate(t.Context(), now.Add(time.Minute)), "WriteLate")
+	l.owner.check(l.owner.db.InsertDeferred(t.Context(), now.Add(time.Minute)), "InsertDeferred")
 	if got, want := l.owner.since(l.dsn), hook.IDFloor(now.Add(50*time.Second)); got <= want {
 		t.Errorf("since of an idle node %d, was %d; want more than %d", got, before, want)
 	}
 
 	d := l.front.accepted(l.tenant, l.another())
-	l.front.check(l.front.db.WriteLate(t.Context(), time.Now()), "WriteLate")
+	l.front.check(l.front.db.InsertDeferred(t.Context(), time.Now()), "InsertDeferred")
 	if got := l.front.since(l.dsn); got > d.EventID {
 		t.Errorf("since %d is past the event %d of a delivery on its way", got, d.EventID)
 	}
@@ -387,7 +387,7 @@ func TestOldProcessMovesNoSince(t *testing.T) {
 	again.own(true)
 	again.accepted(ten, e)
 	before := again.since(dsn)
-	old.check(old.db.WriteLate(t.Context(), time.Now().Add(time.Minute)), "WriteLate")
+	old.check(old.db.InsertDeferred(t.Context(), time.Now().Add(time.Minute)), "InsertDeferred")
 	b := &store.Batch{Node: old.me.ID, Now: time.Now().Add(time.Minute), Accepts: []*store.Accept{old.accept(ten.ID, old.configRev(ten.ID), e.ID)}}
 	old.check(old.db.Commit(t.Context(), b), "Commit")
 	if got := again.since(dsn); got != before {

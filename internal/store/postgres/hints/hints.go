@@ -1,21 +1,26 @@
-package postgres
+// Package hints tells the nodes of a database what they might like to know, by
+// NOTIFY. A hint may be lost: whoever needs what it says finds it by polling.
+package hints
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// hintChannel is where all nodes of a database listen.
-const hintChannel = "breakwater_hints"
+// channel is where all nodes of a database listen.
+const channel = "breakwater_hints"
 
 // maxHint is below the 8000 bytes that a notification may have.
 const maxHint = 7900
@@ -27,40 +32,57 @@ const sendHint = `SELECT pg_notify('breakwater_hints', $1)`
 // everybody sends what this process is to hear, too.
 const everybody = "*"
 
-// Hint tells the other nodes.
-func (d *DB) Hint(ctx context.Context, h store.Hint) error { return d.hint(ctx, d.sender, h) }
+// Channel is a node's end of the channel. It implements store.Hints.
+type Channel struct {
+	cfg    Config
+	sender string // tells this process's hints from those of others
+}
 
-// tellWait is how long whoever has written rows may take to tell of them.
+// Config is what a channel needs.
+type Config struct {
+	Pool *pgxpool.Pool // to send by
+	// Alone runs a function on a connection of its own: to listen by.
+	Alone func(context.Context, func(*pgx.Conn) error) error
+	Log   *slog.Logger
+}
+
+// New returns a channel.
+func New(cfg Config) *Channel { return &Channel{cfg, rand.Text()[:8]} }
+
+// Hint tells the other nodes.
+func (c *Channel) Hint(ctx context.Context, h store.Hint) error { return c.hint(ctx, c.sender, h) }
+
+// tellWait is how long whoever has inserted rows may take to tell of them.
 const tellWait = time.Second
 
-// tellAll tells all nodes, this one included, that endpoints have got rows. It does
+// TellAll tells all nodes, this one included, that endpoints have got rows. It does
 // so even when nobody waits for the caller any more: the rows are there.
-func (d *DB) tellAll(ctx context.Context, endpoints []hook.ID) {
+func (c *Channel) TellAll(ctx context.Context, endpoints []hook.ID) {
 	if len(endpoints) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellWait)
 	defer cancel()
 	slices.Sort(endpoints)
-	if err := d.hint(ctx, everybody, store.Hint{Kind: store.HintDue, IDs: slices.Compact(endpoints)}); err != nil {
-		d.log.Debug("hint was not sent", "error", err)
+	if err := c.hint(ctx, everybody, store.Hint{Kind: store.HintDue, IDs: slices.Compact(endpoints)}); err != nil {
+		c.cfg.Log.Debug("hint was not sent", "error", err)
 	}
 }
 
 // hint sends as many notifications as the hint needs.
-func (d *DB) hint(ctx context.Context, sender string, h store.Hint) error {
-	for _, text := range encodeHint(sender, h) {
-		if _, err := d.notify.Exec(ctx, sendHint, text); err != nil {
+func (c *Channel) hint(ctx context.Context, sender string, h store.Hint) error {
+	for _, text := range encode(sender, h) {
+		if _, err := c.cfg.Pool.Exec(ctx, sendHint, text); err != nil {
 			return fmt.Errorf("send hint: %w", err)
 		}
 	}
 	return nil
 }
 
-// encodeHint writes sender, kind and ids with blanks between, ids in base 36, at
+// encode writes sender, kind and ids with blanks between, ids in base 36, at
 // least one text and each within bounds. A new delivery is three ids, the last
 // of them counted from the one before.
-func encodeHint(sender string, h store.Hint) []string {
+func encode(sender string, h store.Hint) []string {
 	head := sender + " " + strconv.Itoa(int(h.Kind))
 	var texts []string
 	text := []byte(head)
@@ -77,15 +99,15 @@ func encodeHint(sender string, h store.Hint) []string {
 	for _, id := range h.IDs {
 		add(id)
 	}
-	for _, n := range h.New {
+	for _, n := range h.Announced {
 		add(n.Endpoint, n.Event, n.Delivery-n.Event)
 	}
 	return append(texts, string(text))
 }
 
-// decodeHint reads what encodeHint wrote; false for anything else, which a
+// decode reads what encode wrote; false for anything else, which a
 // later version may send.
-func decodeHint(text string) (sender string, h store.Hint, ok bool) {
+func decode(text string) (sender string, h store.Hint, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 2 {
 		return "", h, false
@@ -102,12 +124,12 @@ func decodeHint(text string) (sender string, h store.Hint, ok bool) {
 		}
 		h.IDs = append(h.IDs, hook.ID(id))
 	}
-	if h.Kind == store.HintNew {
+	if h.Kind == store.HintAnnounced {
 		if len(h.IDs)%3 != 0 {
 			return "", store.Hint{}, false
 		}
 		for ids := range slices.Chunk(h.IDs, 3) {
-			h.New = append(h.New, store.New{Endpoint: ids[0], Event: ids[1], Delivery: ids[1] + ids[2]})
+			h.Announced = append(h.Announced, store.Announced{Endpoint: ids[0], Event: ids[1], Delivery: ids[1] + ids[2]})
 		}
 		h.IDs = nil
 	}
@@ -124,17 +146,17 @@ const (
 // Listen calls fn for every hint of another node until ctx ends, then returns
 // nil. It connects again by itself; what was sent meanwhile is lost, which a
 // hint may be.
-func (d *DB) Listen(ctx context.Context, fn func(store.Hint)) error {
+func (c *Channel) Listen(ctx context.Context, fn func(store.Hint)) error {
 	wait := listenRetryFirst
 	for ctx.Err() == nil {
-		heard, err := d.listenOnce(ctx, fn)
+		heard, err := c.listenOnce(ctx, fn)
 		if ctx.Err() != nil {
 			break
 		}
 		if heard {
 			wait = listenRetryFirst
 		}
-		d.log.Warn("lost the connection that listens for hints; new work of other nodes is found by polling", "error", err, "retry_in", wait)
+		c.cfg.Log.Warn("lost the connection that listens for hints; new work of other nodes is found by polling", "error", err, "retry_in", wait)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -146,14 +168,14 @@ func (d *DB) Listen(ctx context.Context, fn func(store.Hint)) error {
 
 // listenOnce listens on one connection until it fails; heard tells whether the
 // connection worked at first.
-func (d *DB) listenOnce(ctx context.Context, fn func(store.Hint)) (heard bool, err error) {
-	err = d.alone(ctx, func(conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "LISTEN "+hintChannel); err != nil {
+func (c *Channel) listenOnce(ctx context.Context, fn func(store.Hint)) (heard bool, err error) {
+	err = c.cfg.Alone(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
 		heard = true
 		for {
-			if err := d.nextHint(ctx, conn, fn); err != nil {
+			if err := c.nextHint(ctx, conn, fn); err != nil {
 				return err
 			}
 		}
@@ -163,13 +185,13 @@ func (d *DB) listenOnce(ctx context.Context, fn func(store.Hint)) (heard bool, e
 
 // nextHint waits for one notification. After a long silence it asks the server
 // for a sign of life: a cut network looks like silence.
-func (d *DB) nextHint(ctx context.Context, conn *pgx.Conn, fn func(store.Hint)) error {
+func (c *Channel) nextHint(ctx context.Context, conn *pgx.Conn, fn func(store.Hint)) error {
 	quiet, cancel := context.WithTimeout(ctx, listenIdle)
 	defer cancel()
 	n, err := conn.WaitForNotification(quiet)
 	switch {
 	case err == nil:
-		if sender, h, ok := decodeHint(n.Payload); ok && sender != d.sender {
+		if sender, h, ok := decode(n.Payload); ok && sender != c.sender {
 			fn(h)
 		}
 		return nil

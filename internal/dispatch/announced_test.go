@@ -80,7 +80,7 @@ func newHearing(t *testing.T, answer answer, config ...func(*dispatch.Config)) *
 
 // elsewhere makes events that another node accepts: this one knows nothing of
 // them.
-func (h *hearing) elsewhere(e hook.Endpoint, n int) (news []store.New) {
+func (h *hearing) elsewhere(e hook.Endpoint, n int) (announced []store.Announced) {
 	h.t.Helper()
 	now := h.now()
 	rev, err := h.rig.db.ConfigRev(h.ctx(), h.tenant.ID)
@@ -93,17 +93,19 @@ func (h *hearing) elsewhere(e hook.Endpoint, n int) (news []store.New) {
 			Size: len(event.Payload), Progress: hook.Progress{Run: 1, RunDueAt: now},
 		}
 		b.Accepts = append(b.Accepts, &store.Accept{Event: event, Deliveries: []hook.Delivery{d}, ConfigRev: rev})
-		news = append(news, store.New{Endpoint: e.ID, Event: event.ID, Delivery: d.ID})
+		announced = append(announced, store.Announced{Endpoint: e.ID, Event: event.ID, Delivery: d.ID})
 	}
 	h.must(h.rig.db.Commit(h.ctx(), b))
-	return news
+	return announced
 }
 
-func (h *hearing) hear(news []store.New) { h.others.say <- store.Hint{Kind: store.HintNew, New: news} }
+func (h *hearing) hear(announced []store.Announced) {
+	h.others.say <- store.Hint{Kind: store.HintAnnounced, Announced: announced}
+}
 
-// TestLaneReadsWhatItHeardOf: news of a delivery make its lane read just that,
+// TestLaneReadsWhatWasAnnounced: an announcement of deliveries makes their lane read just that,
 // payload included, and send it once, however often it is told.
-func TestLaneReadsWhatItHeardOf(t *testing.T) {
+func TestLaneReadsWhatWasAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHearing(t, func(arrival) egress.Result {
@@ -111,22 +113,22 @@ func TestLaneReadsWhatItHeardOf(t *testing.T) {
 			return egress.Result{Status: 200}
 		})
 		defer h.close()
-		news := h.elsewhere(h.endpoint(""), 3)
+		announced := h.elsewhere(h.endpoint(""), 3)
 		begin := time.Now()
-		h.hear(news)
+		h.hear(announced)
 		time.Sleep(100 * time.Millisecond)
-		h.hear(news) // they are in flight
+		h.hear(announced) // they are in flight
 		time.Sleep(time.Second)
-		h.hear(news) // they are settled
+		h.hear(announced) // they are settled
 		time.Sleep(10 * time.Second)
 
 		seen := h.sink.seen()
-		if len(seen) != len(news) || seen[0].at.Sub(begin) > 50*time.Millisecond {
-			t.Errorf("%d arrivals for %d deliveries, the first after %v", len(seen), len(news), seen[0].at.Sub(begin))
+		if len(seen) != len(announced) || seen[0].at.Sub(begin) > 50*time.Millisecond {
+			t.Errorf("%d arrivals for %d deliveries, the first after %v", len(seen), len(announced), seen[0].at.Sub(begin))
 		}
 		asked := h.db.wanted()
-		if len(asked) == 0 || len(asked[0].Endpoints) != 0 || !cmp.Equal(asked[0].Heard, news) {
-			t.Errorf("asked for %+v at first, want just what was heard of", asked)
+		if len(asked) == 0 || len(asked[0].Endpoints) != 0 || !cmp.Equal(asked[0].Announced, announced) {
+			t.Errorf("asked for %+v at first, want just what was announced", asked)
 		}
 		if n := h.db.single.Load(); n != 0 {
 			t.Errorf("%d payloads were read alone", n)
@@ -150,7 +152,7 @@ func TestLaneReadsRowsInstead(t *testing.T) {
 			e = h.setState(e, hook.Paused)
 			return func() {
 				for _, w := range h.db.wanted() {
-					if len(w.Endpoints) != 0 || len(w.Heard) > 8 {
+					if len(w.Endpoints) != 0 || len(w.Announced) > 8 {
 						h.t.Errorf("a lane that holds asked for %+v, want a few to probe with", w)
 					}
 				}
@@ -199,16 +201,16 @@ func TestOthersAreToldOfNewDeliveries(t *testing.T) {
 		r.via(first, own, 1)
 		ids := r.via(first, foreign, 2)
 		time.Sleep(time.Second)
-		var news []hook.ID
+		var announced []hook.ID
 		for _, h := range wire.heard() {
-			for _, n := range h.New {
-				if news = append(news, n.Delivery); n.Endpoint != foreign.ID || n.Event != r.delivery(n.Delivery).EventID {
+			for _, n := range h.Announced {
+				if announced = append(announced, n.Delivery); n.Endpoint != foreign.ID || n.Event != r.delivery(n.Delivery).EventID {
 					t.Errorf("told of %+v", n)
 				}
 			}
 		}
-		if !cmp.Equal(news, ids) {
-			t.Errorf("told of deliveries %v, want %v", news, ids)
+		if !cmp.Equal(announced, ids) {
+			t.Errorf("told of deliveries %v, want %v", announced, ids)
 		}
 		time.Sleep(20 * time.Second)
 		second.stop()

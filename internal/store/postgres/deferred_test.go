@@ -479,11 +479,11 @@ func TestIdleNodeDoesNotComplain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n.check(n.db.WriteLate(t.Context(), time.Now().Add(time.Hour)), "WriteLate with somebody in the way")
+	n.check(n.db.InsertDeferred(t.Context(), time.Now().Add(time.Hour)), "InsertDeferred with somebody in the way")
 	if err := blocker.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	n.check(n.db.WriteLate(t.Context(), time.Now().Add(2*time.Hour)), "WriteLate")
+	n.check(n.db.InsertDeferred(t.Context(), time.Now().Add(2*time.Hour)), "InsertDeferred")
 	if after := value[int64](t, dsn, since, n.me.ID); after <= before {
 		t.Errorf("since is %d, was %d: the second call did not do what the first one could not", after, before)
 	}
@@ -502,7 +502,7 @@ func TestRerunKnowsWhatTheFirstRunLeftOut(t *testing.T) {
 	n.commit(&store.Batch{Accepts: []*store.Accept{a}})
 	n.db = open(t, dsn) // knows nothing of it, and holds no shard
 	n.commit(&store.Batch{Accepts: []*store.Accept{a}, Rerun: true})
-	n.check(n.db.WriteLate(t.Context(), time.Now().Add(time.Second)), "WriteLate")
+	n.check(n.db.InsertDeferred(t.Context(), time.Now().Add(time.Second)), "InsertDeferred")
 	due, err := n.db.ReadAhead(t.Context(), e.ID, time.Now(), 10)
 	if err != nil || len(due) != 1 || a.Outcome != store.AcceptStored {
 		t.Errorf("%d deliveries, %v, outcome %v; want the one that was stored", len(due), err, a.Outcome)

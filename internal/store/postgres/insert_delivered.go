@@ -1,25 +1,26 @@
 package postgres
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
-// settleBorn writes rows that deliveries lack. Those of plain successes come with
+// insertDelivered writes rows that deliveries lack. Those of plain successes come with
 // the result, and with the attempt, which needs no row and no index then. Should
 // the row have been written meanwhile, because somebody wanted to see it, it is
-// changed as settleFirst would. The others, without attempt, come as they were
+// changed as settleBatch would. The others, without attempt, come as they were
 // accepted; one that is there already is the one that is wanted.
 //
-// It is one statement in the order of ids, as insertLate is: two who write the
+// It is one statement in the order of ids, as insertDeferred is: two who write the
 // same rows cannot wait for each other.
-const settleBorn = `
+const insertDelivered visible.SQL = `
 WITH written AS (
   INSERT INTO deliveries AS d (id, tenant_id, event_id, endpoint_id, due_at, size, run_due_at, state, charged, attempts, settled_at,
     last_class, last_attempt_id, last_reason, last_status, last_latency_us, last_at, first_attempt, first_excerpt, first_delivered_at)
@@ -44,77 +45,63 @@ WITH written AS (
     CASE d.attempts WHEN 0 THEN 0 ELSE 256 + octet_length(d.first_attempt) + coalesce(octet_length(d.first_excerpt), 0) END AS weight)` + settleFreed + `
 SELECT array_agg(id) FROM written WHERE attempts = 1`
 
-// birth is a row that a delivery lacked, with its result if it comes with one.
-type birth struct {
-	store.Target
-	settle *store.Settle
-}
-
 // noResult stands in for the settle of a row without one.
 var noResult = store.Settle{Attempt: &hook.Attempt{}}
 
-// result returns the settle of the row.
-func (b birth) result() *store.Settle {
-	if b.settle == nil {
+// resultOf returns the settle of the row.
+func resultOf(r deferred.Row) *store.Settle {
+	if r.Settle == nil {
 		return &noResult
 	}
-	return b.settle
+	return r.Settle
 }
 
-// settleUnwritten makes a round of the rows that are missing, with the results
-// that come with them, and returns the other results. Only a plain success can
-// come with its row: for any other result the row is written as it was accepted
-// and changed like other rows.
-func (r *run) settleUnwritten(settles []*store.Settle) (rest []*store.Settle) {
-	var round settleRound
-	rest = settles[:0]
-	for _, s := range settles {
-		t, ok := r.late.take(s.Delivery.ID)
-		if ok && isFirst(s, r.batch.Node) && store.PlainAttempt(s.Attempt) {
-			round.settles, round.born = append(round.settles, s), append(round.born, birth{t, s})
-			continue
+// insertFirst makes a round of the rows that are inserted now, with the results that
+// come with them, and returns the other results. Only a plain success can come with
+// its row.
+func (r *run) insertFirst(settles []*store.Settle) (rest []*store.Settle) {
+	rows, rest := r.deferred.Insert(settles, func(s *store.Settle) bool {
+		return isFirst(s, r.batch.Node) && store.PlainAttempt(s.Attempt)
+	})
+	if len(rows) == 0 {
+		return rest
+	}
+	round := settleRound{inserts: rows}
+	for _, row := range rows {
+		if row.Settle != nil {
+			round.settles = append(round.settles, row.Settle)
 		}
-		if ok {
-			round.born = append(round.born, birth{t, nil})
-		}
-		rest = append(rest, s)
 	}
-	for _, t := range r.late.overdue(r.batch.Now) {
-		round.born = append(round.born, birth{t, nil})
-	}
-	if len(round.born) > 0 {
-		slices.SortFunc(round.born, func(a, b birth) int { return cmp.Compare(a.ID, b.ID) })
-		r.settles.rounds = append(r.settles.rounds, round)
-	}
+	r.settles.rounds = append(r.settles.rounds, round)
 	return rest
 }
 
-// addBorn adds the columns of settleBorn, in its order.
-func (r *run) addBorn(born []birth) {
-	c := columns[birth]{r.pipeline, born}
-	c.int8s(func(b birth) int64 { return fence(b.result()) })
-	c.int8s(func(b birth) int64 { return int64(b.ID) })
-	c.int8s(func(b birth) int64 { return int64(b.Tenant) })
-	c.int8s(func(b birth) int64 { return int64(b.Event) })
-	c.int8s(func(b birth) int64 { return int64(b.Endpoint) })
-	c.times(func(b birth) time.Time { return b.Due })
-	c.int4s(func(b birth) int { return b.Size })
-	c.int2s(func(b birth) int {
-		if b.settle == nil {
+// addInserts adds the columns of insertDelivered, in its order.
+func (r *run) addInserts(rows []deferred.Row) {
+	c := pipeline.Of(r.Pipeline, rows)
+	c.Int8s(func(row deferred.Row) int64 { return fence(resultOf(row)) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.ID) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.Tenant) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.Event) })
+	c.Int8s(func(row deferred.Row) int64 { return int64(row.Endpoint) })
+	c.Times(func(row deferred.Row) time.Time { return row.Due })
+	c.Int4s(func(row deferred.Row) int { return row.Size })
+	c.Int2s(func(row deferred.Row) int {
+		if row.Settle == nil {
 			return 0
 		}
 		return 1
 	})
-	c.times(func(b birth) time.Time { return b.result().Delivery.SettledAt })
-	c.int8s(func(b birth) int64 { return int64(b.result().Attempt.ID) })
-	c.bools(func(b birth) bool { return b.result().Attempt.Charged })
-	c.int2s(func(b birth) int { return b.result().Attempt.Status })
-	c.int4s(func(b birth) int { return int(b.result().Attempt.Latency.Microseconds()) })
-	c.appended(pgtype.TextOID, func(dst []byte, b birth) []byte {
-		if b.settle == nil {
+	c.Times(func(row deferred.Row) time.Time { return resultOf(row).Delivery.SettledAt })
+	c.Int8s(func(row deferred.Row) int64 { return int64(resultOf(row).Attempt.ID) })
+	c.Bools(func(row deferred.Row) bool { return resultOf(row).Attempt.Charged })
+	c.Int2s(func(row deferred.Row) int { return resultOf(row).Attempt.Status })
+	c.Int4s(func(row deferred.Row) int { return int(resultOf(row).Attempt.Latency.Microseconds()) })
+	c.Appended(pgtype.TextOID, func(dst []byte, row deferred.Row) []byte {
+		if row.Settle == nil {
 			return dst
 		}
-		return store.AppendAttempt(dst, b.settle.Attempt)
+		return store.AppendAttempt(dst, row.Settle.Attempt)
 	})
-	c.byteas(func(b birth) []byte { return b.result().Attempt.Excerpt })
+	c.Byteas(func(row deferred.Row) []byte { return resultOf(row).Attempt.Excerpt })
 }
