@@ -34,8 +34,9 @@ func (a *API) watchOf(ctx context.Context, endpoint hook.ID) (view.Storm, view.R
 	return view.Storm{}, q, nil
 }
 
-// LaneParams select lanes.
-type LaneParams struct {
+// LaneQuery selects lanes.
+type LaneQuery struct {
+	rest.PageParams
 	Storm   string `query:"storm" enum:"true,false" doc:"With or without a retry storm."`
 	Growing string `query:"growing" enum:"true,false" doc:"With or without the early warning of their retry queue."`
 	State   string `query:"state" enum:"open,closed" doc:"Of the breaker."`
@@ -44,17 +45,11 @@ type LaneParams struct {
 
 type laneList struct {
 	rest.TenantPath
-	rest.PageParams
-	LaneParams
-}
-
-type allLaneList struct {
-	rest.PageParams
-	LaneParams
+	LaneQuery
 }
 
 // filter translates the parameters; the schema has checked their values.
-func (p LaneParams) filter(tenant hook.ID) store.LaneFilter {
+func (p *LaneQuery) filter(tenant hook.ID) store.LaneFilter {
 	choice := func(given, yes string) *bool {
 		if given == "" {
 			return nil
@@ -74,20 +69,15 @@ type shownLane struct {
 	view     view.Lane
 }
 
-func (a *API) listLanes(ctx context.Context, c *rest.Call, p rest.PageParams, in LaneParams) (*rest.ListOutput[view.Lane], error) {
-	page, err := a.server.Page(c, p)
-	if err != nil {
-		return nil, err
+func (a *API) listLanes(ctx context.Context, c *rest.Call, in *LaneQuery) (*rest.ListOutput[view.Lane], error) {
+	read := func(p store.Page) ([]shownLane, error) {
+		endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c.Tenant), p)
+		if err != nil {
+			return nil, err
+		}
+		return a.showLanes(ctx, endpoints)
 	}
-	endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c.Tenant), page)
-	if err != nil {
-		return nil, fmt.Errorf("list lanes: %w", err)
-	}
-	lanes, err := a.showLanes(ctx, endpoints)
-	if err != nil {
-		return nil, err
-	}
-	return rest.Paged(a.server, c, p, lanes,
+	return rest.ListOf(a.server, c, in.PageParams, read,
 		func(l shownLane) hook.ID { return l.endpoint },
 		func(l shownLane) view.Lane { return l.view })
 }
@@ -98,11 +88,7 @@ func (a *API) showLanes(ctx context.Context, endpoints []hook.Endpoint) ([]shown
 	if err != nil || len(full) == 0 {
 		return nil, err
 	}
-	ids := make([]hook.ID, len(endpoints))
-	for i, e := range endpoints {
-		ids[i] = e.ID
-	}
-	rows, err := a.cfg.Store.LaneWatches(ctx, ids)
+	rows, err := a.cfg.Store.LaneWatches(ctx, idsOf(endpoints))
 	if err != nil {
 		return nil, fmt.Errorf("read lane watches: %w", err)
 	}

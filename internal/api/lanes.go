@@ -2,9 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -13,33 +10,22 @@ import (
 )
 
 func (a *API) addLaneRoutes() {
-	tags := []string{"endpoints"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-lane", Method: http.MethodGet, Path: endpointPath + "/lane",
-		Summary: "Get the lane of an endpoint", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[view.Lane], error) {
-		e, err := a.endpoint(ctx, c, in.Endpoint)
-		if err != nil {
-			return nil, err
-		}
-		return a.laneOf(ctx, e)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-endpoint-policy", Method: http.MethodGet, Path: endpointPath + "/policy",
-		Summary: "Get the resolved policy and where each value came from", Tags: tags,
-	}, rest.NeedRead, a.getPolicy)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-lanes", Method: http.MethodGet, Path: tenantPath + "/lanes",
-		Summary: "List lanes", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *laneList) (*rest.ListOutput[view.Lane], error) {
-		return a.listLanes(ctx, c, in.PageParams, in.LaneParams)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-all-lanes", Method: http.MethodGet, Path: "/v1/lanes",
-		Summary: "List lanes of all tenants", Tags: tags,
-	}, rest.NeedAdminRead, func(ctx context.Context, c *rest.Call, in *allLaneList) (*rest.ListOutput[view.Lane], error) {
-		return a.listLanes(ctx, c, in.PageParams, in.LaneParams)
-	})
+	g := a.server.Group("endpoints")
+	rest.Add(g, rest.NeedRead, "GET "+endpointPath+"/lane", "get-lane", "Get the lane of an endpoint",
+		func(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[view.Lane], error) {
+			e, err := a.endpoint(ctx, c, in.Endpoint)
+			if err != nil {
+				return nil, err
+			}
+			return a.laneOf(ctx, e)
+		})
+	rest.Add(g, rest.NeedRead, "GET "+endpointPath+"/policy", "get-endpoint-policy",
+		"Get the resolved policy and where each value came from", a.getPolicy)
+	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/lanes", "list-lanes", "List lanes",
+		func(ctx context.Context, c *rest.Call, in *laneList) (*rest.ListOutput[view.Lane], error) {
+			return a.listLanes(ctx, c, &in.LaneQuery)
+		})
+	rest.Add(g, rest.NeedAdminRead, "GET /v1/lanes", "list-all-lanes", "List lanes of all tenants", a.listLanes)
 }
 
 // laneOf shows the lane of an endpoint.
@@ -59,16 +45,12 @@ func (a *API) laneOf(ctx context.Context, e hook.Endpoint) (*rest.Output[view.La
 	return &rest.Output[view.Lane]{Body: v}, nil
 }
 
-func (a *API) getPolicy(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[view.Policy], error) {
-	e, err := a.endpoint(ctx, c, in.Endpoint)
+func (a *API) getPolicy(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[view.Policy], error) {
+	s, err := a.shownEndpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.surroundOne(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	r, err := a.resolve(s.TenantPolicy, e.Policy)
+	r, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
 	if err != nil {
 		return nil, err
 	}

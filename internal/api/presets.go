@@ -3,9 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -24,19 +21,10 @@ type previewInput struct {
 }
 
 func (a *API) addPresetRoutes() {
-	tags := []string{"policies"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-presets", Method: http.MethodGet, Path: "/v1/presets",
-		Summary: "List presets", Tags: tags,
-	}, rest.NeedRead, a.listPresets)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-preset", Method: http.MethodGet, Path: "/v1/presets/{name}",
-		Summary: "Get a preset", Tags: tags,
-	}, rest.NeedRead, a.getPreset)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "preview-policy", Method: http.MethodPost, Path: "/v1/policies/preview",
-		Summary: "Resolve a policy without saving it", Tags: tags,
-	}, rest.NeedRead, a.previewPolicy)
+	g := a.server.Group("policies")
+	rest.Add(g, rest.NeedRead, "GET /v1/presets", "list-presets", "List presets", a.listPresets)
+	rest.Add(g, rest.NeedRead, "GET /v1/presets/{name}", "get-preset", "Get a preset", a.getPreset)
+	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it", a.previewPolicy)
 }
 
 // presets returns the built-in presets and the operator's own.

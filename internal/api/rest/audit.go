@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
@@ -61,7 +60,7 @@ func boundedDiff(diff []byte) json.RawMessage {
 	}
 	names := slices.Sorted(maps.Keys(short))
 	for i := range names {
-		names[i] = cutText(names[i], 64)
+		names[i] = begin(names[i], 64)
 	}
 	return marshal(map[string]any{"changed": names[:min(len(names), 64)], "bytes": len(diff)})
 }
@@ -71,18 +70,7 @@ func cutValue(value json.RawMessage) json.RawMessage {
 	if len(value) <= maxValue {
 		return value
 	}
-	return marshal(fmt.Sprintf("%s… (%d bytes)", cutText(string(value), maxValue), len(value)))
-}
-
-// cutText returns the beginning of a text, whole characters only.
-func cutText(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
+	return marshal(fmt.Sprintf("%s… (%d bytes)", begin(string(value), maxValue), len(value)))
 }
 
 // marshal encodes what cannot fail to be encoded.

@@ -29,6 +29,20 @@ type List[T any] struct {
 // ListOutput is the answer of list routes.
 type ListOutput[T any] struct{ Body List[T] }
 
+// ListOf answers a list: read reads a page of rows from the store, in the order
+// of their ids, and show shows a row.
+func ListOf[R, V any](s *Server, c *Call, p PageParams, read func(store.Page) ([]R, error), id func(R) hook.ID, show func(R) V) (*ListOutput[V], error) {
+	page, err := s.Page(c, p)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := read(page)
+	if err != nil {
+		return nil, err
+	}
+	return Paged(s, c, p, rows, id, show)
+}
+
 // Page returns what to ask the store for: one item more than the client wants,
 // which tells whether there is a next page.
 func (s *Server) Page(c *Call, p PageParams) (store.Page, error) {
