@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
@@ -118,14 +117,6 @@ func checkProxy(s string) error {
 func checkUserAgent(s string) error {
 	if len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return errors.New("must be up to 256 visible ASCII characters and spaces")
-	}
-	return nil
-}
-
-func checkScheme(s string) error {
-	_, err := hook.ParseScheme(s)
-	if err != nil {
-		return errors.New("must be one of standard, standard_ed25519, stripe")
 	}
 	return nil
 }
