@@ -2,8 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,14 +43,11 @@ func (s *session) printSettings(settings []config.Setting) error {
 	if s.json {
 		return s.printJSON(settings)
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	for _, item := range settings {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", item.Key, dash(item.Value), item.Origin)
+		rows = append(rows, []string{item.Key, dash(item.Value), item.Origin})
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return s.printRows(rows)
 }
 
 func (s *session) migrateCommand() *cobra.Command {
@@ -96,17 +92,13 @@ func (s *session) printMigrations(list []app.Migration) error {
 	if s.json {
 		return s.printJSON(out)
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
+	rows := [][]string{{"VERSION", "NAME", "APPLIED"}}
 	for _, m := range out {
 		applied := "pending"
 		if !m.AppliedAt.IsZero() {
 			applied = clock(m.AppliedAt)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\n", m.Version, m.Name, applied)
+		rows = append(rows, []string{strconv.Itoa(m.Version), m.Name, applied})
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return s.printRows(rows)
 }
