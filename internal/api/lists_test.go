@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -242,5 +243,25 @@ func TestEventFilters(t *testing.T) {
 	with := string(w.must(200, http.MethodGet, "/v1/tenants/acme/events?q=k1&with=payload", w.a.read, nil).body)
 	if strings.Contains(list, `"payload"`) || !strings.Contains(with, `"payload":{"a":1}`) {
 		t.Errorf("without payload: %s\nwith payload: %s", list, with)
+	}
+}
+
+// TestListsAreReadable whatever publishers put into a payload.
+func TestListsAreReadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := "/v1/tenants/" + w.a.id + "/events"
+	const payload = "{\"name\":\"M\xfcller\"}"
+	w.must(202, http.MethodPost, path, w.a.send, `{"type":"a","payload":`+payload+`}`)
+	r := w.must(200, http.MethodGet, path+"?with=payload", w.a.read, nil)
+	var got struct {
+		Data []struct {
+			Payload       json.RawMessage
+			PayloadBase64 []byte `json:"payload_base64"`
+		}
+	}
+	w.ok(json.Unmarshal(r.body, &got))
+	if len(got.Data) != 1 || got.Data[0].Payload != nil || string(got.Data[0].PayloadBase64) != payload {
+		t.Errorf("list = %s", r.body)
 	}
 }

@@ -106,25 +106,6 @@ func TestLaneShowsStorm(t *testing.T) {
 	}
 }
 
-func TestQueueThatDoesNotDrain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	id := endpointID(t, w.endpoint(w.a, map[string]any{"uid": "one"}))
-	for name, q := range map[string]hook.RetryQueue{
-		"flat":              {Depth: 300},
-		"grows":             {Depth: 300, DrainPerMinute: -5},
-		"hardly drains":     {Depth: 10_000, DrainPerMinute: 1e-9},
-		"too deep to count": {Depth: 10_000, AtLeast: true, DrainPerMinute: 5},
-	} {
-		w.clock.pass(time.Second)
-		w.watched(hook.LaneWatch{EndpointID: id, TenantID: w.a.tenant, Queue: q})
-		v := w.must(200, http.MethodGet, "/v1/tenants/acme/endpoints/one/lane", w.a.read, nil).object(t)
-		if got := v["retry_queue"].(map[string]any); got["empty_at"] != nil || got["depth"] != float64(q.Depth) {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func TestListLanes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
