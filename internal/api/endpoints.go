@@ -168,10 +168,7 @@ func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in 
 	}
 	after := before
 	after.Endpoint, after.headers = d.endpoint, d.headers
-	diff := map[string]any{}
-	for name, f := range diffOf(a.view(before, c.Now), a.view(after, c.Now)) {
-		diff[name] = f
-	}
+	diff := diffOf(a.view(before, c.Now), a.view(after, c.Now))
 	if h := headerDiff(before.headers, after.headers); len(h) > 0 {
 		diff["headers"] = h
 	}

@@ -103,10 +103,7 @@ func (a *API) storeReplay(ctx context.Context, c *rest.Call, before, after hook.
 		return before, rest.Conflict(before.State.String(), "the replay has ended")
 	}
 	after.UpdatedAt = c.Now
-	diff := map[string]any{}
-	for name, f := range diffOf(view.OfReplay(&before, c.Now), view.OfReplay(&after, c.Now)) {
-		diff[name] = f
-	}
+	diff := diffOf(view.OfReplay(&before, c.Now), view.OfReplay(&after, c.Now))
 	if len(diff) == 0 {
 		return before, nil
 	}

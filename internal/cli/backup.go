@@ -123,26 +123,18 @@ func flushFolder(dir string) error {
 
 func (s *session) restoreCommand() *cobra.Command {
 	var from string
-	cmd := &cobra.Command{
-		Use: "restore --from FILE", Short: "Put a backup of the SQLite store in place", Args: wantArgs(0, 0),
-		Long: "Check a backup and put it in place in the data folder (--data-dir). The folder must hold no part of a store:\n" +
-			"move breakwater.db, breakwater.db-wal and breakwater.db-shm away first.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if from == "" {
-				return usagef("--from: name the file of the backup")
-			}
-			cfg, err := s.loadConfig(cmd)
-			if err != nil {
-				return err
-			}
-			done, err := app.Restore(cmd.Context(), cfg.Options, from)
-			if err != nil {
-				return err
-			}
-			return s.printRestored(done)
-		},
-	}
-	config.AddFlags(cmd.Flags())
+	cmd := s.configured("restore --from FILE", "Put a backup of the SQLite store in place", func(ctx context.Context, cfg *config.Config) error {
+		if from == "" {
+			return usagef("--from: name the file of the backup")
+		}
+		done, err := app.Restore(ctx, cfg.Options, from)
+		if err != nil {
+			return err
+		}
+		return s.printRestored(done)
+	})
+	cmd.Long = "Check a backup and put it in place in the data folder (--data-dir). The folder must hold no part of a store:\n" +
+		"move breakwater.db, breakwater.db-wal and breakwater.db-shm away first."
 	cmd.Flags().StringVar(&from, "from", "", "file of the backup")
 	cmd.Flags().SetNormalizeFunc(shortDataDir)
 	return cmd

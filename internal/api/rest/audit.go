@@ -98,27 +98,19 @@ type FieldDiff struct {
 
 // Diff compares two shown objects by their fields, but for those to ignore.
 // Since both are what the API shows, neither holds a secret.
-func Diff(before, after any, ignore map[string]bool) map[string]FieldDiff {
-	old, now := members(before), members(after)
+func Diff(before, after any, ignore map[string]bool) map[string]any {
+	old, now := AsObject(marshal(before)), AsObject(marshal(after))
 	names := slices.Collect(maps.Keys(old))
 	for name := range now {
 		if _, ok := old[name]; !ok {
 			names = append(names, name)
 		}
 	}
-	out := map[string]FieldDiff{}
+	out := map[string]any{}
 	for _, name := range names {
 		if !ignore[name] && !bytes.Equal(old[name], now[name]) {
 			out[name] = FieldDiff{From: old[name], To: now[name]}
 		}
 	}
 	return out
-}
-
-func members(v any) map[string]json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return AsObject(b)
 }
