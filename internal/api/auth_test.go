@@ -10,7 +10,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-func TestRevocation(t *testing.T) {
+func TestRevokedAndExpiredKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	made := w.must(201, http.MethodPost, "/v1/keys", w.admin, `{"name":"k","scope":"tenant:read","tenant":"acme","expires_at":"2026-03-02T11:30:15Z"}`)
@@ -39,7 +39,7 @@ func TestRevocation(t *testing.T) {
 	w.must(401, http.MethodGet, "/v1/me", made.text(t, "key"), nil)
 }
 
-func TestLastAdminKey(t *testing.T) {
+func TestLastAdminKeyCannotBeRevoked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.must(200, http.MethodGet, "/v1/me", w.admin, nil).text(t, "key")

@@ -40,7 +40,7 @@ func TestAcceptKeepsBytes(t *testing.T) {
 	}
 }
 
-func TestIdempotency(t *testing.T) {
+func TestIdempotencyKeyStandsForOneEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, nil)
@@ -88,7 +88,7 @@ func TestPanicIsAProblem(t *testing.T) {
 	}
 }
 
-func TestTestEvent(t *testing.T) {
+func TestTestEventGoesToOneEndpointOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "other"})

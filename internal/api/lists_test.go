@@ -26,7 +26,7 @@ func (w *world) page(path, key string) (ids []string, cursor string) {
 	return ids, cursor
 }
 
-func TestPaging(t *testing.T) {
+func TestPagesAddUpToTheWholeList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 5 {
@@ -93,7 +93,7 @@ func TestPagesAreStable(t *testing.T) {
 	}
 }
 
-func TestCursors(t *testing.T) {
+func TestCursorsWorkForTheirOwnListOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 3 {
@@ -128,8 +128,8 @@ func TestCursors(t *testing.T) {
 	w.must(200, http.MethodGet, path+"/?limit=3&cursor="+cursor, w.a.read, nil) // the same list
 }
 
-// TestShortPages finds one delivery among many, looking at few for each page.
-func TestShortPages(t *testing.T) {
+// TestShortPagesLeadToTheRest finds one delivery among many, looking at few for each page.
+func TestShortPagesLeadToTheRest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "one"})
@@ -165,7 +165,7 @@ func TestShortPages(t *testing.T) {
 	}
 }
 
-func TestDeliveryFilters(t *testing.T) {
+func TestDeliveryFiltersSelect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ep1 := w.endpoint(w.a, map[string]any{"uid": "one", "types": []string{"order.*"}})
@@ -210,7 +210,7 @@ func TestDeliveryFilters(t *testing.T) {
 	}
 }
 
-func TestEventFilters(t *testing.T) {
+func TestEventFiltersSelect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, nil)

@@ -39,7 +39,7 @@ func TestEveryAnswerHasHeaders(t *testing.T) {
 	}
 }
 
-func TestRequestID(t *testing.T) {
+func TestRequestIDIsTheClientsWhenHarmless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for given, kept := range map[string]bool{
@@ -57,7 +57,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if r := w.must(200, http.MethodGet, "/readyz?verbose", "", nil); r.text(t, "version") != "1.2.3" {

@@ -106,7 +106,7 @@ func TestLaneShowsStorm(t *testing.T) {
 	}
 }
 
-func TestListLanes(t *testing.T) {
+func TestLanesAreListedByWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var eps []string
@@ -166,7 +166,7 @@ func TestListLanes(t *testing.T) {
 	}
 }
 
-func TestOperationalEvents(t *testing.T) {
+func TestOperationalEventsAreListedByWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ep := w.endpoint(w.a, map[string]any{"uid": "one"})
@@ -219,9 +219,9 @@ func (fakeMetrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("breakwater_storms_active 1\n"))
 }
 
-// TestMetricsAccess lets everybody ask for the metrics, on a public listener and
+// TestMetricsAreForOperatorsUnlessLocal lets everybody ask for the metrics, on a public listener and
 // on a loopback one.
-func TestMetricsAccess(t *testing.T) {
+func TestMetricsAreForOperatorsUnlessLocal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	guess := metricsToken[:len(metricsToken)-1] + "x"
@@ -256,8 +256,8 @@ func TestMetricsAccess(t *testing.T) {
 	}
 }
 
-// TestMetricsElsewhere has no metrics on the main listener: they were moved.
-func TestMetricsElsewhere(t *testing.T) {
+// TestMetricsElsewhereNeedTheTokenIfThereIsOne has no metrics on the main listener: they were moved.
+func TestMetricsElsewhereNeedTheTokenIfThereIsOne(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		token, bearer string
