@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,4 +84,24 @@ func newPolicy(e *rest.Invalid, given json.RawMessage) json.RawMessage {
 		return view.EmptyObject
 	}
 	return compact.Bytes()
+}
+
+func (a *API) getPolicy(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[view.Policy], error) {
+	s, err := a.shownEndpoint(ctx, c, in.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return outputPolicy(r)
+}
+
+func outputPolicy(r *policy.Resolved) (*rest.Output[view.Policy], error) {
+	v, err := view.OfPolicy(r)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Output[view.Policy]{Body: v}, nil
 }
