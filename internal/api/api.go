@@ -168,7 +168,7 @@ func (a *API) addRoutes() {
 	a.addDeliveryRoutes()
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
-	a.addPresetRoutes()
+	a.addPolicyRoutes()
 	a.addKeyRoutes()
 	a.addBackupRoute()
 }

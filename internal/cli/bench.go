@@ -165,20 +165,15 @@ func (s *session) runBench(ctx context.Context, f *benchFlags, cfg bench.Config,
 	if err != nil {
 		return err
 	}
-	if err := f.writeReport(report); err != nil {
-		return fmt.Errorf("--out: %w", err)
+	if f.out != "" {
+		if err := report.WriteFiles(f.out); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
 	}
 	if err := s.showReport(report); err != nil {
 		return err
 	}
 	return f.judge(report)
-}
-
-func (f *benchFlags) writeReport(report *bench.Report) error {
-	if f.out == "" {
-		return nil
-	}
-	return report.WriteFiles(f.out)
 }
 
 func (s *session) showReport(report *bench.Report) error {

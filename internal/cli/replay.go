@@ -134,21 +134,20 @@ func (s *session) replay(ctx context.Context, ids []string, f *replayFlags) erro
 }
 
 func (s *session) printPreview(p view.ReplayPreview) error {
+	if s.quiet {
+		return s.printf("%d\n", p.Count)
+	}
 	count := thousands(p.Count)
 	if !p.Exact {
 		count = "at least " + count
 	}
-	if s.quiet {
-		return s.printf("%d\n", p.Count)
-	}
-	if err := s.printf("%s would be replayed in about %s\n", deliveriesText(p.Count, count),
-		spell(time.Duration(p.EstimatedSeconds)*time.Second)); err != nil {
-		return err
-	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s would be replayed in about %s\n", deliveriesText(p.Count, count), spell(time.Duration(p.EstimatedSeconds)*time.Second))
 	for _, e := range p.PerEndpoint {
-		if err := s.printf("  %s %s %s\n", e.Endpoint, thousands(e.Count), e.State); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "  %s %s %s\n", e.Endpoint, thousands(e.Count), e.State)
+	}
+	if err := s.printf("%s", b.String()); err != nil {
+		return err
 	}
 	for _, w := range p.Warnings {
 		s.note("warning: %s", w)
