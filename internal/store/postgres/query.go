@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,11 +24,11 @@ type querier interface {
 func collect[T any](ctx context.Context, db querier, q *query, doing string, scan func(pgx.Row) (T, error)) ([]T, error) {
 	rows, err := db.Query(ctx, q.sql, q.args...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return nil, failed(doing, err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return nil, failed(doing, err)
 	}
 	return all, nil
 }
