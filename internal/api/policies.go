@@ -12,25 +12,10 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
-// resolvePolicy expands the levels; nil or empty ones are left out.
-func resolvePolicy(limits *policy.Limits, server, tenant, endpoint []byte) (*policy.Resolved, error) {
-	var levels []policy.Level
-	for _, l := range []policy.Level{
-		{Name: policy.LevelServer, JSON: server},
-		{Name: policy.LevelTenant, JSON: tenant},
-		{Name: policy.LevelEndpoint, JSON: endpoint},
-	} {
-		if len(l.JSON) > 0 {
-			levels = append(levels, l)
-		}
-	}
-	return policy.Resolve(limits, levels...)
-}
-
 // resolve expands a stored policy over the server's level. The operator's
 // bounds are for what is written: one that was stored before them stays.
 func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
-	return resolvePolicy(a.cfg.PolicyLimits.Unbound(), a.cfg.ServerPolicy, tenant, endpoint)
+	return policy.Resolve(nil, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
 }
 
 // checkPolicy adds what is wrong with a policy, and returns it expanded. A
@@ -39,9 +24,9 @@ func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
 func (a *API) checkPolicy(e *rest.Invalid, tenant, endpoint []byte, stored bool) (*policy.Resolved, error) {
 	limits := a.cfg.PolicyLimits
 	if stored {
-		limits = limits.Unbound()
+		limits = nil
 	}
-	r, err := resolvePolicy(limits, a.cfg.ServerPolicy, tenant, endpoint)
+	r, err := policy.Resolve(limits, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
 	if bad, ok := errors.AsType[*hook.Invalid](err); ok {
 		e.Take(bad)
 		return nil, nil

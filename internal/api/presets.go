@@ -39,18 +39,9 @@ func (a *API) addPresetRoutes() {
 	}, rest.NeedRead, a.previewPolicy)
 }
 
-// presets returns the built-in presets and the operator's own.
-func (a *API) presets() []policy.PresetInfo {
-	all := policy.Presets()
-	if l := a.cfg.PolicyLimits; l != nil {
-		all = append(all, l.Presets...)
-	}
-	return all
-}
-
 func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {
 	out := &rest.ListOutput[view.Preset]{}
-	for _, p := range a.presets() {
+	for _, p := range policy.Presets() {
 		v, err := view.OfPreset(p)
 		if err != nil {
 			return nil, err
@@ -61,7 +52,7 @@ func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOut
 }
 
 func (a *API) getPreset(_ context.Context, _ *rest.Call, in *presetInput) (*rest.Output[view.Preset], error) {
-	for _, p := range a.presets() {
+	for _, p := range policy.Presets() {
 		if p.Name == in.Name {
 			v, err := view.OfPreset(p)
 			return &rest.Output[view.Preset]{Body: v}, err

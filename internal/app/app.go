@@ -170,10 +170,6 @@ func (a *App) build() error {
 	if err != nil {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
-	limits, err := o.PolicyLimits.parse()
-	if err != nil {
-		return err
-	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
 		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
@@ -220,7 +216,7 @@ func (a *App) build() error {
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		TrustedProxies: o.TrustedProxies, Backups: a.backups(),
-		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
+		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: &o.PolicyLimits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,

@@ -6,7 +6,6 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -50,9 +49,6 @@ type Notifier interface {
 func NewDisabler(db store.DB, ids *hook.IDSource, b Notifier, tell Announced) dispatch.EndpointDisabler {
 	return &disabler{store: db, ids: ids, notify: b, announce: tell}
 }
-
-// ParseLimits is PolicyLimits.parse for tests.
-func ParseLimits(l PolicyLimits) (*policy.Limits, error) { return l.parse() }
 
 // ServePprof is servePprof for tests; Allows says whether deliveries may go to
 // a URL.

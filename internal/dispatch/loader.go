@@ -69,10 +69,7 @@ func (ld *loader) resolve(ctx context.Context, d *store.Destination, now time.Ti
 	if p != nil {
 		return p, nil
 	}
-	p, err := policy.Resolve(nil,
-		policy.Level{Name: "server", JSON: ld.server},
-		policy.Level{Name: "tenant", JSON: d.TenantPolicy},
-		policy.Level{Name: "endpoint", JSON: d.Endpoint.Policy})
+	p, err := policy.Resolve(nil, policy.Levels(ld.server, d.TenantPolicy, d.Endpoint.Policy)...)
 	if err != nil {
 		// Checked when it was saved, so only a newer or older version of the
 		// rules can get here. Deliveries go on under the default.
