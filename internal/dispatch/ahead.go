@@ -52,7 +52,7 @@ func (l *loop) startReads() {
 	now := time.Now()
 	if wait := l.readAt.Add(readEvery).Sub(now); wait > 0 {
 		l.readSoon = true
-		time.AfterFunc(wait, func() { l.post(func() { l.readSoon = false }) })
+		l.postAfter(wait, func() { l.readSoon = false })
 		return
 	}
 	l.readAt = now
@@ -63,15 +63,13 @@ func (l *loop) startReads() {
 			l.addTo(a, r)
 		}
 		l.toRead = l.toRead[n:]
-		l.reads.add(func() {
-			ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-			defer cancel()
+		l.reads.add(func(ctx context.Context) func() {
 			a.read(ctx, l.d.cfg.Store)
-			l.post(func() { l.readAhead(a) })
+			return func() { l.readAhead(a) }
 		})
 	}
 	l.toRead = nil
-	l.reads.start(&l.d.work)
+	l.reads.start()
 }
 
 // addTo makes a lane a part of the read. Until now it only waited for it: what it
@@ -153,7 +151,6 @@ func (a *ahead) wanted() (ids []hook.ID) {
 
 // readAhead takes what was read into the windows.
 func (l *loop) readAhead(a *ahead) {
-	l.reads.done()
 	now := time.Now()
 	for _, la := range a.lanes {
 		if !la.r.dropped {
@@ -179,7 +176,9 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	case la.err != nil:
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
 		r.win.ReadEnded(now.Add(readAgain))
-		l.hearAgain(la.heard)
+		if len(la.heard) > 0 {
+			l.postAfter(readAgain, func() { l.heard(la.heard) })
+		}
 	case la.disk && len(la.rows) >= la.limit: // some may be of what was heard: one read too many
 		r.win.ReadEnded(a.asOf)
 	case la.disk:
@@ -188,11 +187,4 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 		r.win.ReadPartly(la.next)
 	}
 	l.touch(r)
-}
-
-// hearAgain reads what was heard of once more, after a read that failed.
-func (l *loop) hearAgain(news []store.New) {
-	if len(news) > 0 {
-		time.AfterFunc(readAgain, func() { l.post(func() { l.heard(news) }) })
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/vault"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // destination is an endpoint ready to be sent to: policy resolved, secrets
@@ -113,7 +114,7 @@ func (t *destination) withSigner(now time.Time) *destination {
 			continue
 		}
 		active = append(active, s.secret)
-		next.until = earliest(next.until, s.expires)
+		next.until = window.Earliest(next.until, s.expires)
 	}
 	next.signer, next.broken = sign.NewSigner(t.signatures, active)
 	return &next

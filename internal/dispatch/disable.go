@@ -101,12 +101,10 @@ func (l *loop) disablerAnswered(r *runner, ask Disabling, rev int64, err error) 
 	default:
 		l.d.cfg.Log.Warn("endpoint could not be disabled; trying again",
 			"endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", string(ask.Reason), "error", err)
-		time.AfterFunc(readAgain, func() {
-			l.post(func() {
-				if !r.dropped {
-					l.askDisabler(r, ask)
-				}
-			})
+		l.postAfter(readAgain, func() {
+			if !r.dropped {
+				l.askDisabler(r, ask)
+			}
 		})
 		return
 	}

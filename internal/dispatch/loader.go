@@ -110,26 +110,23 @@ func (l *loop) startLoads() {
 		n := min(len(l.toLoad), loadBatch)
 		batch := append([]*runner(nil), l.toLoad[:n]...)
 		l.toLoad = l.toLoad[n:]
-		l.loads.add(func() {
+		l.loads.add(func(ctx context.Context) func() {
 			ids := make([]hook.ID, len(batch))
 			for i, r := range batch {
 				ids[i] = r.endpoint
 			}
-			ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-			defer cancel()
 			found, err := l.d.loader.load(ctx, ids, time.Now())
-			l.post(func() { l.loadEnded(batch, found, err) })
+			return func() { l.loadEnded(batch, found, err) }
 		})
 	}
 	l.toLoad = nil
-	l.loads.start(&l.d.work)
+	l.loads.start()
 }
 
 func (l *loop) loadEnded(batch []*runner, found map[hook.ID]loaded, err error) {
-	l.loads.done()
 	if err != nil {
 		l.d.cfg.Log.Warn("endpoints could not be read; trying again", "endpoints", len(batch), "error", err)
-		time.AfterFunc(readAgain, func() { l.post(func() { l.loadAgain(batch) }) })
+		l.postAfter(readAgain, func() { l.loadAgain(batch) })
 		return
 	}
 	now := time.Now()
@@ -271,10 +268,10 @@ func (l *loop) reload(endpoint hook.ID) {
 // rowsChanged reads the deliveries of a lane again: some may have been cancelled or
 // asked for by hand.
 func (l *loop) rowsChanged(endpoint hook.ID) {
-	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
+	r := l.runner(endpoint, 0)
+	if r == nil {
 		return
 	}
-	r := l.runner(endpoint, 0)
 	for _, ref := range r.lane.Drop() {
 		l.dropPayload(r.win.Evict(ref.ID))
 	}

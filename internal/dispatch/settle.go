@@ -63,7 +63,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		return
 	}
 	// The lane wants no refill right now: only its own wake-up may pump it.
-	l.setWake(r, earliest(r.lane.Wake(now), l.nextLook(now, r)))
+	l.setWake(r, window.Earliest(r.lane.Wake(now), l.nextLook(now, r)))
 }
 
 func first(values []string) string {
@@ -207,12 +207,10 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 // change would otherwise be sent as fast as it can be read.
 func (l *loop) readAgainLater(r *runner, id hook.ID) {
 	r.lane.Forget(id)
-	time.AfterFunc(readAgain, func() {
-		l.post(func() {
-			if !r.dropped {
-				l.dropPayload(r.win.Reread(time.Now(), id))
-				l.touch(r)
-			}
-		})
+	l.postAfter(readAgain, func() {
+		if !r.dropped {
+			l.dropPayload(r.win.Reread(time.Now(), id))
+			l.touch(r)
+		}
 	})
 }

@@ -323,7 +323,7 @@ func (w *Window) forget(id hook.ID) *Item {
 func (w *Window) Announced(t time.Time) { w.noteDue(t) }
 
 func (w *Window) noteDue(t time.Time) {
-	w.diskDue = earliest(w.diskDue, t)
+	w.diskDue = Earliest(w.diskDue, t)
 	w.reads.due(t)
 }
 
@@ -338,7 +338,7 @@ func (w *Window) NextLook(now, wake time.Time, g Gate) time.Time {
 	if g.Holds && wake.After(due) {
 		due = wake
 	}
-	return earliest(wake, due)
+	return Earliest(wake, due)
 }
 
 // Idle reports whether the lane has nothing in memory, nothing on disk and no
@@ -347,8 +347,8 @@ func (w *Window) Idle() bool {
 	return len(w.items) == 0 && w.diskDue.IsZero() && !w.reads.asked && !w.reads.expiring
 }
 
-// earliest returns the earlier of two times of which zero means none.
-func earliest(a, b time.Time) time.Time {
+// Earliest returns the earlier of two times of which zero means none.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
 	}
