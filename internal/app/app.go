@@ -79,7 +79,7 @@ func (a *App) egressConfig() egress.Config {
 		AllowCIDR: o.AllowCIDR, DenyCIDR: o.DenyCIDR, Ports: o.EgressPorts,
 		AllowMetadata: o.AllowMetadata, RequireHTTPS: o.RequireHTTPS, Dev: o.Dev,
 		Self: a.ports.own, CAFile: o.EgressCAFile, UserAgent: o.UserAgent, ResponseKeep: o.ResponseKeep,
-		MaxConnsPerHost: o.MaxConnsHost, IdleTimeout: o.IdleTimeout,
+		MaxConnsPerHost: o.MaxConnsHost, IdleTimeout: o.IdleTimeout, Descriptors: door.Descriptors(),
 	}
 	if o.ResponseKeep == 0 {
 		cfg.ResponseKeep = -1

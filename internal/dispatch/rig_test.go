@@ -409,7 +409,7 @@ func always(status int) answer {
 }
 
 func fieldOf(req *egress.Request, name string) string {
-	for _, f := range req.Fields {
+	for _, f := range req.Header {
 		if f.Name == name {
 			return f.Value
 		}

@@ -127,7 +127,7 @@ func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt
 		PolicyHash: f.dest.hash, RetryN: v.RetryN, Ceiling: v.Ceiling, U: v.U, Delay: v.Delay, DelaySource: v.Source,
 		Error: brief(f.answer.Text), Excerpt: kept.body,
 		Detail: hook.AttemptDetail{
-			URL: f.dest.url, RequestHeaders: f.dest.masked(f.fields), ResponseHeaders: kept.header,
+			URL: f.dest.url, RequestHeaders: f.dest.masked(f.header), ResponseHeaders: kept.header,
 			Truncated: kept.truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
 			RetryAfter: brief(strings.Join(f.answer.Header["Retry-After"], ", ")), RetryAfterCapped: v.RetryAfterCapped,
 			LaneState: f.laneState.String(), LaneLimit: f.laneLimit, LaneInFlight: f.laneInFlight,
@@ -148,7 +148,7 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 	if fields == nil {
 		return nil
 	}
-	out := make(map[string][]string, len(fields)+len(t.custom))
+	out := make(map[string][]string, len(fields))
 	values := make([]string, len(fields))
 	for i, f := range fields {
 		values[i] = f.Value
@@ -156,9 +156,6 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 		if t.secretHeader(f.Name) {
 			out[f.Name] = hidden
 		}
-	}
-	for name := range t.custom {
-		out[name] = hidden
 	}
 	return out
 }

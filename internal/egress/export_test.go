@@ -102,7 +102,7 @@ type Wire = wire
 func NewPool(perHost int, idle time.Duration) *Pool { return newPool(perHost, maxIdle, idle) }
 
 // BoundIdle returns how many idle connections a limit of descriptors allows.
-func BoundIdle(limit uint64) int { return boundIdle(limit) }
+func BoundIdle(limit uint64) int { return idleBound(limit) }
 
 // Take takes a wire for an attempt of tenant 1 and of ctx that ends in a minute.
 // Every name has an address of its own.
@@ -116,11 +116,11 @@ func (p *pool) Take(ctx context.Context, name string) (*Wire, error) {
 // TakeAt is Take for a tenant and a name that leads to an address.
 func (p *pool) TakeAt(ctx context.Context, tenant hook.ID, name string, address netip.AddrPort) (*Wire, error) {
 	h := &hop{caller: ctx, deadline: time.Now().Add(time.Minute), patience: time.Minute}
-	t := target{tenant: tenant, address: name}
-	if w, err := p.take(h, t); w != nil || err != nil {
+	key := poolKey{tenant: tenant, address: name}
+	if w, err := p.take(h, key); w != nil || err != nil {
 		return w, err
 	}
-	return p.enter(h, t, address)
+	return p.enter(h, key, address)
 }
 
 // Put gives w back for the next one.

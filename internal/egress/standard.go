@@ -66,7 +66,7 @@ func standardTransport(cfg Config, roots *x509.CertPool, dial dialFunc) *http.Tr
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		MaxConnsPerHost:        cfg.MaxConnsPerHost,
 		MaxIdleConnsPerHost:    cfg.MaxConnsPerHost,
-		MaxIdleConns:           max(idleBound()/idleShare, 1), // several tenants have some
+		MaxIdleConns:           max(idleBound(cfg.Descriptors)/idleShare, 1), // several tenants have some
 		IdleConnTimeout:        cfg.IdleTimeout,
 		OnProxyConnectResponse: checkConnect,
 	}
@@ -170,7 +170,7 @@ func (s *standard) request(ctx context.Context, h *hop) *http.Request {
 var identity = []string{"identity"}
 
 func (s *standard) header(h *hop) http.Header {
-	out := make(http.Header, len(h.req.Fields)+len(h.req.Header)+2)
+	out := make(http.Header, len(h.req.Header)+2)
 	for _, f := range h.appendFields(nil) {
 		out[f.Name] = append(out[f.Name], f.Value)
 	}

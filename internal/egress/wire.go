@@ -11,8 +11,8 @@ import (
 // alone and reads and writes on the own goroutine: an idle wire costs no
 // goroutine and no buffer.
 type wire struct {
-	target target
-	host   *host
+	key  poolKey
+	host *host
 
 	base   *conn    // limits and counts what goes through TCP
 	stream net.Conn // base, or TLS on top of it
@@ -33,10 +33,10 @@ func (w *wire) opened() bool { return w.base != nil }
 func (w *wire) open(h *hop, a *attempt, c *conn, trust *tls.Config) error {
 	w.base, w.stream = c, c
 	w.silent = newProbe(c)
-	if !w.target.secure {
+	if !w.key.secure {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(w.target.address)
+	host, _, err := net.SplitHostPort(w.key.address)
 	if err != nil {
 		return err
 	}
