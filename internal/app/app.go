@@ -173,7 +173,7 @@ func (a *App) build() error {
 		Hints: hints, ServerPolicy: policyLevel, Observer: fanout{a.watch, a.metrics},
 		Disabler:    &disabler{store: a.db, ids: a.ids, notify: notifier{a}, record: a.watch.Record},
 		MaxInFlight: o.MaxInFlight, Window: o.Window, PayloadMemory: o.PayloadMemory,
-		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew, ProxyInUse: o.EgressProxy != "",
+		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew,
 	})
 	if err != nil {
 		return err

@@ -70,7 +70,6 @@ type Config struct {
 	LeaseRenew    time.Duration // 5s
 	Loops         int           // event loops; one per processor, at most 8
 	Seed          uint64        // of the jitter; 0: random
-	ProxyInUse    bool          // attempts go through an egress proxy
 }
 
 // Dispatcher runs the lanes of the shards this node owns.

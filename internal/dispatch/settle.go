@@ -23,8 +23,8 @@ func (l *loop) result(now time.Time, f *flight) {
 	v := f.dest.policy.Judge(f.delivery.Progress, f.delivery.DueAt, policy.Outcome{
 		Kind: f.kind, LaneClosed: f.tag.Closed,
 		Status: f.answer.Status, Reason: f.answer.Reason,
-		RetryAfter: f.answer.Header["Retry-After"], Date: first(f.answer.Header["Date"]),
-		ProxyConfigured: l.d.cfg.ProxyInUse, At: f.answered, U: l.rng.Float64(),
+		RetryAfter: f.answer.Header["Retry-After"], Date: f.answer.Header.Get("Date"),
+		At: f.answered, U: l.rng.Float64(),
 	})
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
 		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter,
@@ -64,13 +64,6 @@ func (l *loop) result(now time.Time, f *flight) {
 	}
 	// The lane wants no refill right now: only its own wake-up may pump it.
 	l.setWake(r, window.Earliest(r.lane.Wake(now), l.nextLook(now, r)))
-}
-
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
 }
 
 // note logs and acts on a change of the breaker.

@@ -65,7 +65,7 @@ func (d *dialer) dial(ctx context.Context, a *attempt, address string, may permi
 	}
 	a.enter(stageDialled)
 	c := newConn(tcp)
-	c.arm(earlier(time.Now().Add(left), a.deadline))
+	c.arm(earlier(time.Now().Add(left), a.deadline), nil)
 	return c, nil
 }
 
@@ -202,7 +202,7 @@ func (d *proxyDialer) dial(ctx context.Context, network, address string) (net.Co
 	}
 	a.enter(stageDialled)
 	c := newConn(tcp)
-	c.arm(limit)
+	c.arm(limit, nil)
 	return c, nil
 }
 

@@ -20,16 +20,10 @@ type Conn = conn
 func NewConn(c net.Conn) *Conn { return newConn(c) }
 
 // Arm gives the connection to a new holder.
-func (c *conn) Arm(limit time.Time) uint64 { return c.arm(limit) }
+func (c *conn) Arm(limit time.Time, holder <-chan struct{}) { c.arm(limit, holder) }
 
-// ArmUntil gives the connection to a new holder that Cut may end.
-func (c *conn) ArmUntil(limit time.Time, early <-chan struct{}) { c.armUntil(limit, early) }
-
-// Cut ends the hold that was armed with early.
-func (c *conn) Cut(early <-chan struct{}) { c.cut(early) }
-
-// Disarm ends the hold of gen.
-func (c *conn) Disarm(gen uint64, idle time.Time) { c.disarm(gen, idle) }
+// Rearm moves the limit of a holder.
+func (c *conn) Rearm(limit time.Time, holder <-chan struct{}) { c.rearm(limit, holder) }
 
 // ConnOf finds the wrapper below TLS.
 func ConnOf(c net.Conn) *Conn { return connOf(c) }

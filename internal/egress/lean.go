@@ -215,7 +215,7 @@ func (x *exchange) finish(w *wire, sent written) bool {
 	case err := <-sent.rest:
 		return err == nil
 	case <-time.After(writerGrace):
-		w.base.arm(longAgo)
+		w.base.arm(longAgo, nil)
 		<-sent.rest
 		return false
 	}

@@ -74,9 +74,9 @@ func (w *wire) hold(ctx context.Context, limit time.Time) {
 	if done != w.watched {
 		w.stopWatch()
 		w.watched = done
-		w.unwatch = context.AfterFunc(ctx, func() { c.cut(done) })
+		w.unwatch = context.AfterFunc(ctx, func() { c.rearm(longAgo, done) })
 	}
-	c.armUntil(limit, done)
+	c.arm(limit, done)
 }
 
 func (w *wire) stopWatch() {
@@ -96,6 +96,6 @@ func (w *wire) close() {
 // goodbye closes an idle wire, with the farewell that TLS asks for.
 func (w *wire) goodbye() {
 	w.stopWatch()
-	w.base.arm(time.Now().Add(exitGrace))
+	w.base.arm(time.Now().Add(exitGrace), nil)
 	_ = w.stream.Close()
 }
