@@ -109,7 +109,7 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("api: sign scheme: %w", err)
 	}
 	if cfg.StripeHeader != "" {
-		if err := hook.CheckStripeHeader(cfg.StripeHeader); err != nil {
+		if err := hook.CheckHeaderName(cfg.StripeHeader); err != nil {
 			return nil, fmt.Errorf("api: stripe header: %w", err)
 		}
 	}

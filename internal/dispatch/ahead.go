@@ -56,13 +56,11 @@ func (l *loop) startReads() {
 		return
 	}
 	l.readAt = now
-	for len(l.toRead) > 0 {
-		n := min(len(l.toRead), readLanes)
+	for lanes := range slices.Chunk(l.toRead, readLanes) {
 		a := &ahead{asOf: now, limit: window.ReadRoom(l.d.cfg.Window)}
-		for _, r := range l.toRead[:n] {
+		for _, r := range lanes {
 			l.addTo(a, r)
 		}
-		l.toRead = l.toRead[n:]
 		l.reads.add(func(ctx context.Context) func() {
 			a.read(ctx, l.d.cfg.Store)
 			return func() { l.readAhead(a) }

@@ -53,8 +53,7 @@ type Config struct {
 	Node    hook.Node
 	Log     *slog.Logger
 	// Hints reaches the other nodes; nil when there are none.
-	Hints store.Hints
-	// Observer hears what happens; nil: nobody does.
+	Hints    store.Hints
 	Observer Observer
 	// Disabler turns endpoints off; nil: they stay on whatever they answer.
 	Disabler EndpointDisabler
@@ -99,11 +98,8 @@ type Dispatcher struct {
 
 // New checks cfg, fills in defaults, and starts nothing.
 func New(cfg Config) (*Dispatcher, error) {
-	if cfg.Store == nil || cfg.Settler == nil || cfg.Sender == nil || cfg.Vault == nil || cfg.IDs == nil || cfg.Log == nil {
-		return nil, errors.New("dispatch: Store, Settler, Sender, Vault, IDs and Log are required")
-	}
-	if cfg.Observer == nil {
-		cfg.Observer = unobserved{}
+	if cfg.Store == nil || cfg.Settler == nil || cfg.Sender == nil || cfg.Vault == nil || cfg.IDs == nil || cfg.Log == nil || cfg.Observer == nil {
+		return nil, errors.New("dispatch: Store, Settler, Sender, Vault, IDs, Log and Observer are required")
 	}
 	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 1024)
 	cfg.Window = cmp.Or(cfg.Window, 512)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,10 +107,7 @@ func (l *loop) load(r *runner) {
 
 // startLoads groups the lanes that wait for their endpoints into reads.
 func (l *loop) startLoads() {
-	for len(l.toLoad) > 0 {
-		n := min(len(l.toLoad), loadBatch)
-		batch := append([]*runner(nil), l.toLoad[:n]...)
-		l.toLoad = l.toLoad[n:]
+	for batch := range slices.Chunk(l.toLoad, loadBatch) {
 		l.loads.add(func(ctx context.Context) func() {
 			ids := make([]hook.ID, len(batch))
 			for i, r := range batch {

@@ -73,10 +73,7 @@ type Window struct {
 // accepted may wait in it, and three quarters as many that were read.
 func New(size int) Window { return Window{size: size, items: make(map[hook.ID]*Item)} }
 
-// Len returns how many deliveries are in memory.
-func (w *Window) Len() int { return len(w.items) }
-
-// Waiting returns how many of them wait in the lane's queue.
+// Waiting returns how many deliveries wait in the lane's queue.
 func (w *Window) Waiting() int { return w.waiting }
 
 // Item returns a delivery that is in memory; nil: it is not.
@@ -88,10 +85,6 @@ func (w *Window) Each(fn func(*Item)) {
 		fn(it)
 	}
 }
-
-// DiskDue returns when the earliest delivery that is only on disk falls due, as
-// far as is known; zero: there is none.
-func (w *Window) DiskDue() time.Time { return w.diskDue }
 
 // HasDue reports whether something that is only on disk is due.
 func (w *Window) HasDue(now time.Time) bool { return !w.diskDue.IsZero() && !w.diskDue.After(now) }
