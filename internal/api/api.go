@@ -110,11 +110,11 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("api: sign scheme: %w", err)
 	}
 	if cfg.StripeHeader != "" {
-		if err := hook.CheckStripeHeader(cfg.StripeHeader); err != nil {
+		if err := hook.CheckHeaderName(cfg.StripeHeader); err != nil {
 			return nil, fmt.Errorf("api: stripe header: %w", err)
 		}
 	}
-	if _, err := resolvePolicy(cfg.PolicyLimits, cfg.ServerPolicy, nil, nil); err != nil {
+	if _, err := policy.Resolve(cfg.PolicyLimits, policy.Levels(cfg.ServerPolicy, nil, nil)...); err != nil {
 		return nil, fmt.Errorf("api: server policy: %w", err)
 	}
 	a := &API{cfg: cfg, scheme: scheme}

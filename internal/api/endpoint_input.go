@@ -199,7 +199,7 @@ func (a *API) readSignature(v view.Signature) (hook.Signature, error) {
 	if header == "" {
 		return hook.Signature{}, errors.New("needs a header name")
 	}
-	return hook.Signature{Scheme: scheme, Header: header}, hook.CheckStripeHeader(header)
+	return hook.Signature{Scheme: scheme, Header: header}, hook.CheckHeaderName(header)
 }
 
 func readBodyMode(bad *rest.Invalid, s string) hook.BodyMode {

@@ -14,10 +14,7 @@ import (
 // bounds; what was stored before them stays, and the rest of it can be changed.
 func TestOperatorsBoundsHoldForWhatIsWritten(t *testing.T) {
 	t.Parallel()
-	limits, err := policy.ParseLimits([]byte(`{"retry":{"max_attempts":{"max":30}},"breaker":{"enabled":true}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limits := &policy.Limits{MaxAttempts: 30, RequireBreaker: true}
 	w := newWorldWith(t, func(cfg *api.Config) { cfg.PolicyLimits = limits })
 	path := "/v1/tenants/" + w.a.id + "/endpoints"
 	refused := func(r reply, field, bound string) {

@@ -30,18 +30,9 @@ func (a *API) addPolicyRoutes() {
 	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it", a.previewPolicy)
 }
 
-// presets returns the built-in presets and the operator's own.
-func (a *API) presets() []policy.PresetInfo {
-	all := policy.Presets()
-	if l := a.cfg.PolicyLimits; l != nil {
-		all = append(all, l.Presets...)
-	}
-	return all
-}
-
 func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {
 	out := &rest.ListOutput[view.Preset]{}
-	for _, p := range a.presets() {
+	for _, p := range policy.Presets() {
 		v, err := view.OfPreset(p)
 		if err != nil {
 			return nil, err
@@ -52,7 +43,7 @@ func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOut
 }
 
 func (a *API) getPreset(_ context.Context, _ *rest.Call, in *presetInput) (*rest.Output[view.Preset], error) {
-	for _, p := range a.presets() {
+	for _, p := range policy.Presets() {
 		if p.Name == in.Name {
 			v, err := view.OfPreset(p)
 			return &rest.Output[view.Preset]{Body: v}, err
@@ -76,25 +67,10 @@ func (a *API) previewPolicy(_ context.Context, _ *rest.Call, in *previewInput) (
 	return outputPolicy(resolved)
 }
 
-// resolvePolicy expands the levels; nil or empty ones are left out.
-func resolvePolicy(limits *policy.Limits, server, tenant, endpoint []byte) (*policy.Resolved, error) {
-	var levels []policy.Level
-	for _, l := range []policy.Level{
-		{Name: policy.LevelServer, JSON: server},
-		{Name: policy.LevelTenant, JSON: tenant},
-		{Name: policy.LevelEndpoint, JSON: endpoint},
-	} {
-		if len(l.JSON) > 0 {
-			levels = append(levels, l)
-		}
-	}
-	return policy.Resolve(limits, levels...)
-}
-
 // resolve expands a stored policy over the server's level. The operator's
 // bounds are for what is written: one that was stored before them stays.
 func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
-	return resolvePolicy(a.cfg.PolicyLimits.Unbound(), a.cfg.ServerPolicy, tenant, endpoint)
+	return policy.Resolve(nil, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
 }
 
 // checkPolicy adds what is wrong with a policy, and returns it expanded. A
@@ -103,9 +79,9 @@ func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
 func (a *API) checkPolicy(e *rest.Invalid, tenant, endpoint []byte, stored bool) (*policy.Resolved, error) {
 	limits := a.cfg.PolicyLimits
 	if stored {
-		limits = limits.Unbound()
+		limits = nil
 	}
-	r, err := resolvePolicy(limits, a.cfg.ServerPolicy, tenant, endpoint)
+	r, err := policy.Resolve(limits, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
 	if bad, ok := errors.AsType[*hook.Invalid](err); ok {
 		e.Take(bad)
 		return nil, nil

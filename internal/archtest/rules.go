@@ -28,7 +28,7 @@ var allowed = map[string]imports{
 
 	"internal/egress": {
 		own:       in("internal/hook", "internal/sign"),
-		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/idna"),
+		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/http/httpguts", "golang.org/x/net/idna"),
 	},
 
 	"internal/headroom": {},

@@ -72,7 +72,7 @@ func send(t testing.TB, c *egress.Client, url string, change func(*egress.Reques
 	req := &egress.Request{
 		URL:     url,
 		Body:    []byte(`{"n":1}`),
-		Header:  http.Header{"Content-Type": {"application/json"}},
+		Header:  []egress.Field{{"Content-Type", "application/json"}},
 		Connect: 10 * time.Second,
 		Total:   20 * time.Second,
 	}

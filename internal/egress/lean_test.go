@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -147,8 +146,7 @@ func TestRequestArrivesInOnePiece(t *testing.T) {
 		_, _ = io.WriteString(c, ok200)
 	})
 	wantStatus(t, send(t, newClient(t, nil), e.url(), func(r *egress.Request) {
-		r.Body, r.Header = body, http.Header{"B": {"2", " 3 "}, "a": {"1"}}
-		r.Fields = []egress.Field{{"C", " 4"}, {"A", "5"}}
+		r.Body, r.Header = body, []egress.Field{{"C", " 4"}, {"A", "5"}, {"B", "2"}, {"a", "1"}, {"B", " 3 "}}
 	}), 200)
 	want := "POST /hook HTTP/1.1\r\nHost: " + e.addr.String() + "\r\nUser-Agent: Breakwater\r\nAccept-Encoding: identity\r\n" +
 		"Content-Length: 20000\r\nA: 5\r\nB: 2\r\nB: 3\r\nC: 4\r\na: 1\r\n\r\n" + string(body)

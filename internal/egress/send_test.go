@@ -42,19 +42,13 @@ func TestSendCarriesTheRequestAsGiven(t *testing.T) {
 	body := []byte("{\"text\":\"h\xc3\xa9\"}\n")
 	res := send(t, newClient(t, func(c *egress.Config) { c.UserAgent = "Breakwater/1.2" }), e.url()+"?a=1", func(r *egress.Request) {
 		r.Body = body
-		r.Header = http.Header{
-			"Content-Type":      {"application/cloudevents+json"},
-			"X-Two":             {"a", "b"},
-			"user-agent":        {"mine"},
-			"Accept-Encoding":   {"gzip"},
-			"Idempotency-Key":   {"k"},
-			"x-idempotency-key": {"k"},
-			"Transfer-Encoding": {"chunked"},
-			"Host":              {"other.test"},
-			"Expect":            {"100-continue"},
-			"proxy-connection":  {"keep-alive"},
+		r.Header = []egress.Field{
+			{"Content-Type", "application/cloudevents+json"}, {"X-Two", "a"}, {"X-Two", "b"}, {"webhook-id", "evt_1"},
+			{"user-agent", "mine"}, {"User-Agent", "mine"}, {"Accept-Encoding", "gzip"},
+			{"Idempotency-Key", "k"}, {"x-idempotency-key", "k"},
+			{"Transfer-Encoding", "chunked"}, {"Host", "other.test"}, {"Expect", "100-continue"},
+			{"proxy-connection", "keep-alive"}, {"Proxy-Connection", "close"},
 		}
-		r.Fields = []egress.Field{{"webhook-id", "evt_1"}, {"User-Agent", "mine"}, {"x-idempotency-key", "k"}, {"Proxy-Connection", "close"}}
 	})
 	wantStatus(t, res, 202)
 	if string(res.Body) != "hello" || res.Truncated || !slices.Equal(res.Header["X-A"], []string{"1", "2"}) {

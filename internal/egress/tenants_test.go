@@ -64,7 +64,7 @@ func TestLateBytesStayWithTheirTenant(t *testing.T) {
 			send(t, c, e.url(), as(1))
 			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 			res := send(t, c, e.url(), func(r *egress.Request) {
-				r.Tenant, r.Fields = 2, []egress.Field{{Name: "X-Tenant", Value: "victim"}}
+				r.Tenant, r.Header = 2, []egress.Field{{Name: "X-Tenant", Value: "victim"}}
 			})
 			wantStatus(t, res, 500)
 		}
