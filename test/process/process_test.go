@@ -392,13 +392,6 @@ func (s *server) endpoint(url string, extra object) (id, secret string) {
 	return out.ID, out.Secret
 }
 
-// reset lets the server forget what it has learnt of an endpoint, as a person
-// does who knows that it is well: what waits for it is not spared any more.
-func (s *server) reset(endpoint string) {
-	s.t.Helper()
-	s.api("POST", "/endpoints/"+endpoint+"/reset", nil, nil)
-}
-
 // batches numbers those of this process: keys of events are made of it.
 var batches atomic.Int64
 
