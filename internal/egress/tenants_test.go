@@ -201,7 +201,7 @@ func TestIdleConnectionsAreClosedFirst(t *testing.T) {
 	})
 	wantStatus(t, send(t, c, other.url(), nil), 200)
 	url := fmt.Sprintf("http://name.test:%d/", e.addr.Port())
-	for range 100 { // until the server has noticed
+	for start := time.Now(); time.Since(start) < soon; { // until the server has noticed
 		if res := send(t, c, url, nil); res.Status == 200 {
 			return
 		}
