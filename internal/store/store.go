@@ -159,10 +159,10 @@ type Settle struct {
 	// Prev is Delivery.Attempts before the attempt. The row is written only
 	// while it still has this number, so a settle happens once.
 	Prev int
-	// Due is Delivery.DueAt as the sender knew it. A row with a wish for a manual
-	// send and another due time got that wish after the sender had read it. Such a
-	// wish outlives an attempt that fails: what the result makes of the delivery is
-	// what the wish restores. Without an attempt the settle is then SettleGone.
+	// Due is Delivery.DueAt as the sender knew it. A row with a request for a
+	// manual send and another due time got that request after the sender had read
+	// it. Such a request outlives an attempt that fails: what the result makes of the
+	// delivery is what the request restores. Without an attempt the settle is then SettleGone.
 	Due      time.Time
 	Delivery hook.Delivery
 	// Attempt is nil when a delivery ends without one (held too long).
@@ -170,6 +170,14 @@ type Settle struct {
 
 	// Set by Commit.
 	Outcome SettleOutcome
+}
+
+// FirstSuccess reports whether s is the success of the first attempt that its
+// delivery ever had, as nearly all are: nothing of its progress has to be stored.
+func (s *Settle) FirstSuccess() bool {
+	d, p := &s.Delivery, &s.Delivery.Progress
+	return s.Attempt != nil && d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
+		p.BackoffSteps == 0 && p.FailedAttempts == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0
 }
 
 // SettleOutcome is what became of one Settle.

@@ -9,13 +9,13 @@ import (
 )
 
 // Commit implements store.Committer.
-func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
-	return db.exclusive(ctx, "commit batch", func(ctx context.Context) error {
-		f := &db.write.fast
+func (d *DB) Commit(ctx context.Context, b *store.Batch) error {
+	return d.exclusive(ctx, "commit batch", func(ctx context.Context) error {
+		f := &d.write.fast
 		var c commit
-		err := f.transaction(ctx, db.write.conn, func() error {
+		err := f.transaction(ctx, d.write.conn, func() error {
 			c = commit{
-				fastPath: f, batch: b, shards: &db.shards,
+				fastPath: f, batch: b, shards: &d.shards,
 				revs: make(map[hook.ID]int64, 4), usage: make(map[hook.ID]store.Usage, 4),
 			}
 			return c.run()
@@ -23,7 +23,7 @@ func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
 		if err != nil {
 			return err
 		}
-		return db.checkpointAt(ctx, checkpointLate)
+		return d.checkpointAt(ctx, checkpointLate)
 	})
 }
 

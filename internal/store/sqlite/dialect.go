@@ -21,14 +21,14 @@ func (d dialect) Read(ctx context.Context, doing string, q *sqlstore.Query, scan
 }
 
 // each runs a query and hands its rows to scan.
-func (db *DB) each(ctx context.Context, q *sqlstore.Query, scan func(sqlstore.Row) error) error {
-	if err := db.usable(); err != nil {
+func (d *DB) each(ctx context.Context, q *sqlstore.Query, scan func(sqlstore.Row) error) error {
+	if err := d.usable(); err != nil {
 		return err
 	}
 	if q.Built() {
-		return eachRow(scan)(db.read.QueryContext(ctx, q.SQL, values(q.Args)...))
+		return eachRow(scan)(d.read.QueryContext(ctx, q.SQL, values(q.Args)...))
 	}
-	stmt, err := db.statement(ctx, q.SQL)
+	stmt, err := d.statement(ctx, q.SQL)
 	if err != nil {
 		return err
 	}

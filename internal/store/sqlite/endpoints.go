@@ -32,8 +32,8 @@ func (d dialect) CancelPending(ctx context.Context, tenant, endpoint hook.ID, no
 }
 
 // cancelSome cancels one chunk of an endpoint's backlog.
-func (db *DB) cancelSome(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (n int64, err error) {
-	err = db.update(ctx, "cancel deliveries", func(t tx) error {
+func (d *DB) cancelSome(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (n int64, err error) {
+	err = d.update(ctx, "cancel deliveries", func(t tx) error {
 		bytes, replays := int64(0), map[hook.ID]int64{}
 		err := t.Query(cancelSome, []any{endpoint, hook.CancelledEndpointDeleted, now, cancelChunk}, func(r sqlstore.Row) error {
 			var size int64

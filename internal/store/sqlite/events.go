@@ -14,13 +14,13 @@ const eventsByID = `
 SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, e.payload FROM json_each(?1) AS wanted JOIN events e ON e.id = wanted.value`
 
 // Event implements store.LaneReader.
-func (db *DB) Event(ctx context.Context, tenant, id hook.ID) (e hook.Event, err error) {
-	err = sqlstore.ScanEvent(db.row(ctx, eventByID, id, tenant), &e)
-	return e, db.readErr("read event", err)
+func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (e hook.Event, err error) {
+	err = sqlstore.ScanEvent(d.row(ctx, eventByID, id, tenant), &e)
+	return e, d.readErr("read event", err)
 }
 
 // Events implements store.LaneReader.
-func (db *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
-	out, err := list(ctx, db, sqlstore.ScanEvent, eventsByID, idList(ids))
-	return out, db.readErr("read events", err)
+func (d *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
+	out, err := list(ctx, d, sqlstore.ScanEvent, eventsByID, idList(ids))
+	return out, d.readErr("read events", err)
 }

@@ -29,25 +29,25 @@ SELECT due_at FROM deliveries WHERE endpoint_id = ?1 AND state = 0 AND due_at > 
 )
 
 // ReadAhead implements store.LaneReader.
-func (db *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	out, err := list(ctx, db, sqlstore.ScanDelivery, readAhead, endpoint, now.UnixMicro(), limit)
-	return out, db.readErr("read ahead", err)
+func (d *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
+	out, err := list(ctx, d, sqlstore.ScanDelivery, readAhead, endpoint, now.UnixMicro(), limit)
+	return out, d.readErr("read ahead", err)
 }
 
 // NewestDue implements store.LaneReader.
-func (db *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	out, err := list(ctx, db, sqlstore.ScanDelivery, newestDue, endpoint, now.UnixMicro(), limit)
-	return out, db.readErr("read newest due", err)
+func (d *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
+	out, err := list(ctx, d, sqlstore.ScanDelivery, newestDue, endpoint, now.UnixMicro(), limit)
+	return out, d.readErr("read newest due", err)
 }
 
 // NextDue implements store.LaneReader.
-func (db *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
+func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
 	var due time.Time
-	err := db.row(ctx, nextDue, endpoint, now.UnixMicro()).Scan(sqlstore.Time(&due))
+	err := d.row(ctx, nextDue, endpoint, now.UnixMicro()).Scan(sqlstore.Time(&due))
 	if errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, nil
 	}
-	return due, db.readErr("read next due", err)
+	return due, d.readErr("read next due", err)
 }
 
 // pendingEndpoints jumps from endpoint to endpoint on deliveries_due: two
@@ -62,8 +62,8 @@ SELECT e.id, (SELECT due_at FROM deliveries WHERE state = 0 AND endpoint_id = e.
 FROM e WHERE e.id IS NOT NULL`
 
 // PendingEndpoints implements store.LaneReader.
-func (db *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.PendingEndpoint, error) {
-	out, err := list(ctx, db, func(r sqlstore.Row, p *store.PendingEndpoint) error {
+func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.PendingEndpoint, error) {
+	out, err := list(ctx, d, func(r sqlstore.Row, p *store.PendingEndpoint) error {
 		return r.Scan(&p.ID, sqlstore.Time(&p.Due))
 	}, pendingEndpoints)
 	var wanted [hook.Shards]bool
@@ -71,14 +71,14 @@ func (db *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendi
 		wanted[s] = true
 	}
 	out = slices.DeleteFunc(out, func(p store.PendingEndpoint) bool { return !wanted[hook.ShardOf(p.ID)] })
-	return out, db.vitalErr("read pending endpoints", err)
+	return out, d.vitalErr("read pending endpoints", err)
 }
 
 // acceptedSince walks the newest ids only.
 const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= ?1`
 
 // AcceptedSince implements store.LaneReader.
-func (db *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
-	out, err := list(ctx, db, scanID, acceptedSince, since)
-	return out, db.readErr("read accepted endpoints", err)
+func (d *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
+	out, err := list(ctx, d, scanID, acceptedSince, since)
+	return out, d.readErr("read accepted endpoints", err)
 }

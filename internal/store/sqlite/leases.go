@@ -29,8 +29,8 @@ UPDATE nodes SET addr = ?2, version = ?3, draining = ?4, started_at = ?5 WHERE i
 )
 
 // Join implements store.Leases.
-func (db *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, _ time.Duration) (hook.Node, error) {
-	err := db.update(ctx, "join", func(t tx) error {
+func (d *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, _ time.Duration) (hook.Node, error) {
+	err := d.update(ctx, "join", func(t tx) error {
 		known, err := t.row(findNode, []any{n.Name}, &n.ID, &n.Slot)
 		if err != nil {
 			return err
@@ -50,8 +50,8 @@ func (db *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, _ time.Durat
 }
 
 // Heartbeat returns the node itself: there is no other. It writes nothing.
-func (db *DB) Heartbeat(_ context.Context, n hook.Node, _ time.Duration) ([]hook.Node, error) {
-	if err := db.usable(); err != nil {
+func (d *DB) Heartbeat(_ context.Context, n hook.Node, _ time.Duration) ([]hook.Node, error) {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	return []hook.Node{n}, nil
@@ -84,13 +84,13 @@ func (s *shardTable) set(leases []store.ShardLease) {
 }
 
 // Shards implements store.Leases.
-func (db *DB) Shards(context.Context, time.Duration) ([]store.ShardLease, error) {
-	if err := db.usable(); err != nil {
+func (d *DB) Shards(context.Context, time.Duration) ([]store.ShardLease, error) {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	db.shards.mu.RLock()
-	defer db.shards.mu.RUnlock()
-	return slices.Clone(db.shards.leases[:]), nil
+	d.shards.mu.RLock()
+	defer d.shards.mu.RUnlock()
+	return slices.Clone(d.shards.leases[:]), nil
 }
 
 const (
@@ -102,27 +102,27 @@ UPDATE shards SET owner_id = ?2, epoch = epoch + ?3 WHERE shard IN (SELECT value
 )
 
 // loadShards fills the mirror.
-func (db *DB) loadShards(ctx context.Context) error {
-	return db.exclusive(ctx, "read shards", func(ctx context.Context) error {
+func (d *DB) loadShards(ctx context.Context) error {
+	return d.exclusive(ctx, "read shards", func(ctx context.Context) error {
 		var all []store.ShardLease
-		err := tx{ctx, db.write.conn}.Query(listShards, nil, sqlstore.Collect(&all, func(r sqlstore.Row, l *store.ShardLease) error {
+		err := tx{ctx, d.write.conn}.Query(listShards, nil, sqlstore.Collect(&all, func(r sqlstore.Row, l *store.ShardLease) error {
 			return r.Scan(&l.Shard, &l.Owner, &l.Epoch)
 		}))
-		db.shards.set(all)
+		d.shards.set(all)
 		return err
 	})
 }
 
 // TakeShards implements store.Leases. Having the writer's turn, it runs between
 // commits; the next commit compares with the new epochs.
-func (db *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, _ time.Duration) (held []store.Held, err error) {
-	err = db.exclusive(ctx, "take shards", func(ctx context.Context) error {
-		free := slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return db.shards.leases[s].Owner == node && !mine })
-		if err := db.setOwner(ctx, free, node, 1); err != nil {
+func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, _ time.Duration) (held []store.Held, err error) {
+	err = d.exclusive(ctx, "take shards", func(ctx context.Context) error {
+		free := slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return d.shards.leases[s].Owner == node && !mine })
+		if err := d.setOwner(ctx, free, node, 1); err != nil {
 			return err
 		}
 		for _, s := range free {
-			held = append(held, store.Held{Shard: s, Epoch: db.shards.leases[s].Epoch})
+			held = append(held, store.Held{Shard: s, Epoch: d.shards.leases[s].Epoch})
 		}
 		return nil
 	})
@@ -130,22 +130,22 @@ func (db *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine b
 }
 
 // ReleaseShards implements store.Leases.
-func (db *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
-	return db.exclusive(ctx, "release shards", func(ctx context.Context) error {
+func (d *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
+	return d.exclusive(ctx, "release shards", func(ctx context.Context) error {
 		var own []int
 		for _, h := range held {
-			if db.shards.holds(node, h.Shard, h.Epoch) {
+			if d.shards.holds(node, h.Shard, h.Epoch) {
 				own = append(own, h.Shard)
 			}
 		}
-		return db.setOwner(ctx, own, 0, 0)
+		return d.setOwner(ctx, own, 0, 0)
 	})
 }
 
 // setOwner stores a change of owner and then mirrors it. The caller has the
 // writer's turn.
-func (db *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs int64) error {
-	err := db.write.transaction(ctx, func(t tx) error {
+func (d *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs int64) error {
+	err := d.write.transaction(ctx, func(t tx) error {
 		_, err := t.Exec(setOwner, idList(shards), orNull(owner), epochs)
 		return err
 	})
@@ -154,22 +154,22 @@ func (db *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs 
 	}
 	changed := make([]store.ShardLease, len(shards))
 	for i, s := range shards {
-		changed[i] = store.ShardLease{Shard: s, Owner: owner, Epoch: db.shards.leases[s].Epoch + epochs}
+		changed[i] = store.ShardLease{Shard: s, Owner: owner, Epoch: d.shards.leases[s].Epoch + epochs}
 	}
-	db.shards.set(changed)
+	d.shards.set(changed)
 	return nil
 }
 
 // RenewShards implements store.Leases. There is nothing to extend.
-func (db *DB) RenewShards(_ context.Context, node hook.ID, held []store.Held, _ time.Duration) ([]store.Held, error) {
-	if err := db.usable(); err != nil {
+func (d *DB) RenewShards(_ context.Context, node hook.ID, held []store.Held, _ time.Duration) ([]store.Held, error) {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	db.shards.mu.RLock()
-	defer db.shards.mu.RUnlock()
-	return slices.DeleteFunc(slices.Clone(held), func(h store.Held) bool { return !db.shards.holds(node, h.Shard, h.Epoch) }), nil
+	d.shards.mu.RLock()
+	defer d.shards.mu.RUnlock()
+	return slices.DeleteFunc(slices.Clone(held), func(h store.Held) bool { return !d.shards.holds(node, h.Shard, h.Epoch) }), nil
 }
 
 // Leave has nothing to tell anybody: the row keeps id and slot for the next
 // process of this name.
-func (db *DB) Leave(context.Context, hook.Node) error { return db.usable() }
+func (d *DB) Leave(context.Context, hook.Node) error { return d.usable() }

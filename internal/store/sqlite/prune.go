@@ -16,7 +16,7 @@ SELECT e.id FROM events e WHERE e.id < ?1 AND NOT EXISTS (
   SELECT 1 FROM deliveries d WHERE d.event_id = e.id AND (d.state = 0 OR d.state = 2 AND d.settled_at > ?2))
 ORDER BY e.id LIMIT ?3`
 
-	// stillPrunable asks again inside the transaction: a person may have wished
+	// stillPrunable asks again inside the transaction: a person may have asked
 	// for a retry since.
 	stillPrunable = `
 SELECT NOT EXISTS (
@@ -50,13 +50,13 @@ ON CONFLICT (tenant_id, node_id) DO UPDATE SET stored = stored + excluded.stored
 
 // Prune implements store.Maintenance. It looks for events without the writer's
 // turn, so that a long search past kept events delays nobody.
-func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
-	events, err := list(ctx, db, scanID, prunable, hook.IDFloor(p.Before), p.DeadAfter, p.Limit)
+func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
+	events, err := list(ctx, d, scanID, prunable, hook.IDFloor(p.Before), p.DeadAfter, p.Limit)
 	if err != nil {
-		return store.Pruned{}, db.readErr("find old events", err)
+		return store.Pruned{}, d.readErr("find old events", err)
 	}
 	var out store.Pruned
-	err = db.update(ctx, "prune", func(t tx) error {
+	err = d.update(ctx, "prune", func(t tx) error {
 		left := map[hook.ID]int64{} // by tenant, how much
 		for _, id := range events {
 			if err := t.pruneEvent(id, p, &out, left); err != nil {

@@ -24,12 +24,12 @@ FROM (SELECT coalesce(sum(attempts > 0), 0) AS retrying, count(*) AS seen FROM (
     SELECT attempts FROM deliveries WHERE endpoint_id = ?1 AND state = 0 AND due_at > (SELECT upto FROM lane) LIMIT ?3)) r`
 
 // RetryDepths implements store.DepthReader.
-func (db *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) ([]store.RetryDepth, error) {
+func (d *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) ([]store.RetryDepth, error) {
 	out := make([]store.RetryDepth, 0, len(endpoints))
 	for _, id := range endpoints {
 		var held, retrying, seen int64
-		if err := db.row(ctx, retryDepth, id, now.UnixMicro(), limit).Scan(&held, &retrying, &seen); err != nil {
-			return nil, db.readErr("measure retry queue", err)
+		if err := d.row(ctx, retryDepth, id, now.UnixMicro(), limit).Scan(&held, &retrying, &seen); err != nil {
+			return nil, d.readErr("measure retry queue", err)
 		}
 		out = append(out, store.NewRetryDepth(id, held, retrying, seen, int64(limit)))
 	}

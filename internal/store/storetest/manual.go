@@ -8,25 +8,25 @@ import (
 )
 
 // A person asks for a manual send while a request of the delivery is under way.
-var wishedMeanwhileTests = []test{
-	{"the wish outlives a request that fails", wishedBeforeRetry},
-	{"the wish outlives a request that ends the delivery", wishedBeforeEnd},
-	{"a request that succeeds is what was wished for", wishedBeforeSuccess},
-	{"a wish during a manual send is one more send", wishedAgain},
-	{"nothing ends over a wish", wishedBeforeExpiry},
-	{"a replay counts the end that the wish postpones", wishedInReplay},
-	{"settled again by a batch that runs twice, the wish stands once", wishedRerun},
+var manualMeanwhileTests = []test{
+	{"a manual request outlives an attempt that fails", manualBeforeRetry},
+	{"a manual request outlives an attempt that ends the delivery", manualBeforeEnd},
+	{"an attempt that succeeds is what was asked for", manualBeforeSuccess},
+	{"a request during a manual send is one more send", manualAgain},
+	{"nothing ends over a manual request", manualBeforeExpiry},
+	{"a replay counts the end that a manual request postpones", manualInReplay},
+	{"settled again by a batch that runs twice, the manual request stands once", manualRerun},
 }
 
-func wishedBeforeRetry(w *world) {
+func manualBeforeRetry(w *world) {
 	ten := w.tenant()
 	s := w.retry(w.one(ten), time.Hour) // on its way
 	w.pass(time.Second)
-	wish := w.manual(s.Delivery)
+	request := w.manual(s.Delivery)
 	w.written(s)
 
 	want := s.Delivery
-	want.DueAt, want.Restore = wish.DueAt, &hook.Restore{State: hook.Pending, DueAt: s.Delivery.DueAt}
+	want.DueAt, want.Restore = request.DueAt, &hook.Restore{State: hook.Pending, DueAt: s.Delivery.DueAt}
 	w.same(w.delivery(want.ID), want, "delivery that waits for its manual send")
 	due, err := w.db.ReadAhead(w.ctx(), want.EndpointID, w.now, 5)
 	w.check(err, "ReadAhead")
@@ -51,14 +51,14 @@ func (w *world) failedManual(d hook.Delivery) *store.Settle {
 	return s
 }
 
-func wishedBeforeEnd(w *world) {
+func manualBeforeEnd(w *world) {
 	ten := w.tenant()
 	s := w.dead(w.one(ten))
 	w.pass(time.Second)
-	wish := w.manual(s.Delivery)
+	request := w.manual(s.Delivery)
 	w.written(s)
 	want := s.Delivery
-	want.State, want.Reason, want.DueAt = hook.Pending, 0, wish.DueAt
+	want.State, want.Reason, want.DueAt = hook.Pending, 0, request.DueAt
 	want.Restore = &hook.Restore{State: hook.Dead, DueAt: s.Delivery.DueAt, Reason: hook.DeadPermanent}
 	w.same(w.delivery(want.ID), want, "delivery that waits for its manual send")
 	w.wantUsage(ten.ID, 1, 7, "while it waits")
@@ -70,7 +70,7 @@ func wishedBeforeEnd(w *world) {
 	w.wantUsage(ten.ID, 0, 0, "after the end")
 }
 
-func wishedBeforeSuccess(w *world) {
+func manualBeforeSuccess(w *world) {
 	ten := w.tenant()
 	first := w.one(ten)
 	later := w.one(ten)
@@ -84,13 +84,13 @@ func wishedBeforeSuccess(w *world) {
 	w.written(settles...)
 	for _, s := range settles {
 		if got := w.delivery(s.Delivery.ID); got.State != hook.Delivered || got.Restore != nil {
-			w.t.Errorf("state %v, restore %+v, want delivered and no wish left", got.State, got.Restore)
+			w.t.Errorf("state %v, restore %+v, want delivered and no request left", got.State, got.Restore)
 		}
 	}
 	w.wantUsage(ten.ID, 0, 0, "after success")
 }
 
-func wishedAgain(w *world) {
+func manualAgain(w *world) {
 	ten := w.tenant()
 	s := w.dead(w.one(ten))
 	w.written(s)
@@ -109,18 +109,18 @@ func wishedAgain(w *world) {
 	w.wantUsage(ten.ID, 0, 0, "after the second send")
 }
 
-func wishedBeforeExpiry(w *world) {
+func manualBeforeExpiry(w *world) {
 	ten := w.tenant()
 	s := w.expired(w.one(ten))
 	w.pass(time.Second)
-	wish := w.manual(s.Delivery)
+	request := w.manual(s.Delivery)
 	if got := w.settle(s); got != store.SettleGone {
 		w.t.Errorf("outcome %d, want gone", got)
 	}
-	w.same(w.delivery(s.Delivery.ID), wish.Delivery, "delivery")
+	w.same(w.delivery(s.Delivery.ID), request.Delivery, "delivery")
 }
 
-func wishedInReplay(w *world) {
+func manualInReplay(w *world) {
 	ten := w.tenant()
 	j, d := w.fedLetters(ten, w.endpoint(ten), 2)
 	ends, goesOn := w.dead(d[0]), w.retry(d[1], time.Minute)
@@ -136,7 +136,7 @@ func wishedInReplay(w *world) {
 	w.wantCounts(j, want, "after the manual send")
 }
 
-func wishedRerun(w *world) {
+func manualRerun(w *world) {
 	ten := w.tenant()
 	s := w.retry(w.one(ten), time.Hour)
 	w.pass(time.Second)
