@@ -69,6 +69,8 @@ func commitError(err error) error {
 // store's roles: a row that is not there, a server that cannot be reached.
 func failed(doing string, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("%s: %w", doing, hook.ErrNotFound)
 	case unreachable(err) && !errors.Is(err, hook.ErrStoreUnavailable):
