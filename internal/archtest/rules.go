@@ -48,7 +48,7 @@ var allowed = map[string]imports{
 		),
 		libraries: in("github.com/jackc/pgx/v5"),
 	},
-	"internal/store/postgres/deferred": {own: in("internal/hook", "internal/store")},
+	"internal/store/postgres/deferred": {own: in("internal/hook", "internal/store", "internal/store/visible")},
 	"internal/store/postgres/hints":    {own: in("internal/hook", "internal/store"), libraries: in("github.com/jackc/pgx/v5")},
 	"internal/store/postgres/pipeline": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/store/visible":           {},

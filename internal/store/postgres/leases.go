@@ -38,7 +38,7 @@ const takeOverWait = 5 * time.Second
 // it wait for settles that are running; those that come later see the new
 // epoch.
 func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) ([]store.Held, error) {
-	held, err := d.takeShards(ctx, node, shards, mine, ttl)
+	held, floor, err := d.takeShards(ctx, node, shards, mine, ttl)
 	if isCode(err, codeLockTimeout) {
 		// A settle normally takes milliseconds. One that is still running is
 		// that of a node that stands still with its batch half sent, which no
@@ -46,7 +46,7 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		if err := d.endStuckSettles(ctx, shards); err != nil {
 			return nil, err
 		}
-		held, err = d.takeShards(ctx, node, shards, mine, ttl)
+		held, floor, err = d.takeShards(ctx, node, shards, mine, ttl)
 	}
 	if err != nil {
 		return nil, failed("take shards", err)
@@ -56,11 +56,11 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 	}
 	// What the owner before has deferred can be seen now: an accept
 	// that comes later finds that the shard is taken.
-	_, err = d.makeVisible(ctx, deferred.Scope{})
+	seen, err := d.makeVisible(ctx, deferred.Scope{})
 	if err := errors.Join(err, d.endDead(ctx)); err != nil {
-		d.nodeOf(node).Keeps(held, nil) // the caller does not own them
 		return nil, failed("take shards", err)
 	}
+	d.nodeOf(node).Took(seen, held, floor)
 	return held, nil
 }
 
@@ -90,10 +90,8 @@ UPDATE shards s SET owner_id = $4, epoch = s.epoch + 1, expires_at = clock_times
 FROM mine WHERE s.shard = mine.shard RETURNING s.shard, s.epoch`
 )
 
-func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) ([]store.Held, error) {
-	var held []store.Held
-	var floor hook.ID
-	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) (held []store.Held, floor hook.ID, err error) {
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, waitForSettles, fmt.Sprintf("%dms", takeOverWait.Milliseconds())); err != nil {
 			return err
 		}
@@ -117,10 +115,7 @@ func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		}
 		return tx.QueryRow(ctx, takeFloor, node).Scan(&floor)
 	})
-	if err == nil && len(held) > 0 {
-		d.nodeOf(node).Took(held, floor)
-	}
-	return held, err
+	return held, floor, err
 }
 
 // stuckSettles ends the sessions that have held a lock of these shards for too

@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 const (
@@ -59,8 +60,10 @@ func NewNode(id hook.ID) *Node {
 	return &Node{ID: id, own: newSet(), handedOff: newSet(), held: make(map[int]int64)}
 }
 
-// Took notes shards that the node has taken, and the floor that is stored.
-func (n *Node) Took(held []store.Held, floor hook.ID) {
+// Took notes shards that the node has taken, and the floor that is stored, once all
+// rows are visible. A process of the same node may have deferred some before it died:
+// of those this one knows nothing, and would move the floor past them.
+func (n *Node) Took(_ visible.Rows, held []store.Held, floor hook.ID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.floor = max(n.floor, floor)

@@ -10,6 +10,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // owner returns a node that holds all shards.
@@ -19,7 +20,7 @@ func owner() *deferred.Node {
 	for shard := range hook.Shards {
 		held = append(held, store.Held{Shard: shard, Epoch: 1})
 	}
-	n.Took(held, 1)
+	n.Took(visible.Made(), held, 1)
 	return n
 }
 
@@ -80,7 +81,7 @@ func TestCommitInsertsWhatWaits(t *testing.T) {
 func TestOverdueOfANodeThatCommitsNothing(t *testing.T) {
 	t.Parallel()
 	n := deferred.NewNode(1)
-	n.Took([]store.Held{{Shard: hook.ShardOf(1), Epoch: 1}}, 1)
+	n.Took(visible.Made(), []store.Held{{Shard: hook.ShardOf(1), Epoch: 1}}, 1)
 	foreign := hook.ID(2)
 	for hook.ShardOf(foreign) == hook.ShardOf(1) {
 		foreign++

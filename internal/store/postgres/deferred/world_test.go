@@ -9,6 +9,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // nowhere is the floor of a node that has deferred nothing, and cannot.
@@ -30,6 +31,7 @@ type world struct {
 	stored []*delivery
 
 	processes []*process
+	unseen    bool // shards were taken, and nobody has made all rows visible since
 }
 
 type lease struct {
@@ -61,7 +63,9 @@ type process struct {
 	memory    map[hook.ID]int64 // deliveries that its lanes hold, with the epochs of their shards
 	uncertain *store.Batch      // a batch whose outcome it does not know
 
-	superseded bool // by a newer process of the node
+	taken      []store.Held // by a take-over that has not made rows visible yet
+	floor      hook.ID      // of the node when it began
+	superseded bool         // by a newer process of the node
 }
 
 func newWorld(t *rapid.T) *world {
@@ -78,6 +82,9 @@ func newWorld(t *rapid.T) *world {
 	w.start(2)
 	w.take(w.processes[0], false, hook.ShardOf(w.endpoints[0]), hook.ShardOf(w.endpoints[1]))
 	w.take(w.processes[1], false, hook.ShardOf(w.endpoints[2]))
+	for _, p := range w.processes {
+		w.taken(p)
+	}
 	return w
 }
 
@@ -95,8 +102,7 @@ func (w *world) restart(p *process) {
 	for _, q := range w.processes {
 		q.superseded = q.superseded || q.ID == p.ID
 	}
-	newer := w.start(p.ID)
-	w.take(newer, true, w.allShards()...)
+	w.take(w.start(p.ID), true, w.allShards()...)
 }
 
 func (w *world) allShards() (all []int) {
@@ -124,12 +130,13 @@ func (w *world) owns(node hook.ID, fence int64) bool {
 	return ok && w.shards[shard] == lease{node, (fence - int64(shard)) / hook.Shards}
 }
 
-// take takes shards over: those that are free, or whose owner has not renewed, or
-// the node's own.
+// take begins to take shards over: those that are free, or whose owner has not
+// renewed, or the node's own.
 func (w *world) take(p *process, mine bool, shards ...int) {
 	if p.superseded {
 		return // its heartbeat has told it
 	}
+	w.taken(p)
 	var held []store.Held
 	var newest hook.ID
 	for id := range w.events {
@@ -149,9 +156,18 @@ func (w *world) take(p *process, mine bool, shards ...int) {
 		floor = nowhere
 	}
 	w.floors[p.ID] = min(floor, newest+1)
-	p.Took(held, w.floors[p.ID])
+	p.taken, p.floor, w.unseen = held, w.floors[p.ID], true
+}
+
+// taken ends a take-over: all rows are made visible, then the lanes read.
+func (w *world) taken(p *process) {
+	if len(p.taken) == 0 {
+		return
+	}
 	w.look(p, deferred.Scope{})
-	for _, h := range held {
+	p.Took(visible.Made(), p.taken, p.floor)
+	w.unseen = false
+	for _, h := range p.taken {
 		p.held[h.Shard] = h.Epoch
 	}
 	for node := range w.floors {
@@ -160,10 +176,11 @@ func (w *world) take(p *process, mine bool, shards ...int) {
 		}
 	}
 	for _, d := range w.stored { // the lanes read all
-		if slices.ContainsFunc(held, func(h store.Held) bool { return h.Shard == hook.ShardOf(d.EndpointID) }) {
+		if slices.ContainsFunc(p.taken, func(h store.Held) bool { return h.Shard == hook.ShardOf(d.EndpointID) }) {
 			w.load(p, d)
 		}
 	}
+	p.taken = nil
 }
 
 func (w *world) hasShard(node hook.ID) bool {
@@ -285,19 +302,22 @@ func (w *world) commit(p *process, b *store.Batch) {
 	}
 	for _, a := range b.Accepts {
 		for i := range a.Deliveries {
-			w.committed(p, w.find(a.Deliveries[i].ID))
+			d := w.find(a.Deliveries[i].ID)
+			if !b.Rerun { // else the run before may have deferred it
+				w.checkDeferred(p, d)
+			}
+			w.load(p, d)
 		}
 	}
 }
 
-// committed gives a new delivery to its lane. One that is deferred for a lane of
-// another process has to be handed off.
-func (w *world) committed(p *process, d *delivery) {
+// checkDeferred: a delivery that is deferred for a lane of another process has to
+// be handed off.
+func (w *world) checkDeferred(p *process, d *delivery) {
 	shard := hook.ShardOf(d.EndpointID)
 	if own := w.shards[shard] == (lease{p.ID, p.held[shard]}); !d.row && !own && !p.HandsOff(d.ID) {
 		w.Fatalf("delivery %d is deferred as one of a lane that the process does not have", d.ID)
 	}
-	w.load(p, d)
 }
 
 // apply is what the statements of a commit do.
