@@ -52,26 +52,22 @@ func (l *loop) startReads() {
 	now := time.Now()
 	if wait := l.readAt.Add(readEvery).Sub(now); wait > 0 {
 		l.readSoon = true
-		time.AfterFunc(wait, func() { l.post(func() { l.readSoon = false }) })
+		l.postAfter(wait, func() { l.readSoon = false })
 		return
 	}
 	l.readAt = now
-	for len(l.toRead) > 0 {
-		n := min(len(l.toRead), readLanes)
+	for lanes := range slices.Chunk(l.toRead, readLanes) {
 		a := &ahead{asOf: now, limit: window.ReadRoom(l.d.cfg.Window)}
-		for _, r := range l.toRead[:n] {
+		for _, r := range lanes {
 			l.addTo(a, r)
 		}
-		l.toRead = l.toRead[n:]
-		l.reads.add(func() {
-			ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-			defer cancel()
+		l.reads.add(func(ctx context.Context) func() {
 			a.read(ctx, l.d.cfg.Store)
-			l.post(func() { l.readAhead(a) })
+			return func() { l.readAhead(a) }
 		})
 	}
 	l.toRead = nil
-	l.reads.start(&l.d.work)
+	l.reads.start()
 }
 
 // addTo makes a lane a part of the read. Until now it only waited for it: what it
@@ -153,7 +149,6 @@ func (a *ahead) wanted() (ids []hook.ID) {
 
 // readAhead takes what was read into the windows.
 func (l *loop) readAhead(a *ahead) {
-	l.reads.done()
 	now := time.Now()
 	for _, la := range a.lanes {
 		if !la.r.dropped {
@@ -179,7 +174,9 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	case la.err != nil:
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
 		r.win.ReadEnded(now.Add(readAgain))
-		l.announceAgain(la.announced)
+		if len(la.announced) > 0 {
+			l.postAfter(readAgain, func() { l.announced(la.announced) })
+		}
 	case la.disk && len(la.rows) >= la.limit: // some may be announced ones: one read too many
 		r.win.ReadEnded(a.asOf)
 	case la.disk:
@@ -188,11 +185,4 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 		r.win.ReadPartly(la.next)
 	}
 	l.touch(r)
-}
-
-// announceAgain reads what was announced once more, after a read that failed.
-func (l *loop) announceAgain(announced []store.Announced) {
-	if len(announced) > 0 {
-		time.AfterFunc(readAgain, func() { l.post(func() { l.announced(announced) }) })
-	}
 }

@@ -17,9 +17,15 @@ type hinter struct {
 	log   *slog.Logger
 
 	mu        sync.Mutex
-	waiting   map[store.HintKind]map[hook.ID]struct{}
+	waiting   map[hint]struct{}
 	announced []store.Announced
 	wake      chan struct{}
+}
+
+// hint is one id to be told.
+type hint struct {
+	kind store.HintKind
+	id   hook.ID
 }
 
 const hintTimeout = 5 * time.Second
@@ -31,7 +37,7 @@ const maxAnnounced = 8192
 func newHinter(cfg Config) *hinter {
 	return &hinter{
 		hints: cfg.Hints, log: cfg.Log,
-		waiting: make(map[store.HintKind]map[hook.ID]struct{}),
+		waiting: make(map[hint]struct{}),
 		wake:    make(chan struct{}, 1),
 	}
 }
@@ -42,7 +48,7 @@ func (t *hinter) tell(kind store.HintKind, id hook.ID) {
 		return
 	}
 	t.mu.Lock()
-	t.add(kind, id)
+	t.waiting[hint{kind, id}] = struct{}{}
 	t.mu.Unlock()
 	t.wakeUp()
 }
@@ -56,19 +62,10 @@ func (t *hinter) announce(d *hook.Delivery) {
 	if len(t.announced) < maxAnnounced {
 		t.announced = append(t.announced, store.Announced{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
 	} else {
-		t.add(store.HintDue, d.EndpointID)
+		t.waiting[hint{store.HintDue, d.EndpointID}] = struct{}{}
 	}
 	t.mu.Unlock()
 	t.wakeUp()
-}
-
-func (t *hinter) add(kind store.HintKind, id hook.ID) {
-	ids := t.waiting[kind]
-	if ids == nil {
-		ids = make(map[hook.ID]struct{})
-		t.waiting[kind] = ids
-	}
-	ids[id] = struct{}{}
 }
 
 func (t *hinter) wakeUp() {
@@ -93,17 +90,17 @@ func (t *hinter) run(ctx context.Context) {
 func (t *hinter) flush(ctx context.Context) {
 	t.mu.Lock()
 	waiting, announced := t.waiting, t.announced
-	t.waiting, t.announced = make(map[store.HintKind]map[hook.ID]struct{}, len(waiting)), nil
+	t.waiting, t.announced = make(map[hint]struct{}), nil
 	t.mu.Unlock()
 	if len(announced) > 0 {
 		t.send(ctx, store.Hint{Kind: store.HintAnnounced, Announced: announced})
 	}
-	for kind, set := range waiting {
-		h := store.Hint{Kind: kind, IDs: make([]hook.ID, 0, len(set))}
-		for id := range set {
-			h.IDs = append(h.IDs, id)
-		}
-		t.send(ctx, h)
+	ids := make(map[store.HintKind][]hook.ID)
+	for h := range waiting {
+		ids[h.kind] = append(ids[h.kind], h.id)
+	}
+	for kind, ids := range ids {
+		t.send(ctx, store.Hint{Kind: kind, IDs: ids})
 	}
 }
 

@@ -45,17 +45,7 @@ func (n *shardLanes) announce(ctx context.Context, shards []int) error {
 	if err != nil {
 		return fmt.Errorf("find pending endpoints: %w", err)
 	}
-	parts := make([][]store.PendingEndpoint, len(n.d.loops))
-	for _, p := range pending {
-		i := hook.ShardOf(p.ID) % len(parts)
-		parts[i] = append(parts[i], p)
-	}
-	for i, part := range parts {
-		if len(part) > 0 {
-			l := n.d.loops[i]
-			l.post(func() { l.foundWork(part) })
-		}
-	}
+	toLoops(n.d, pending, func(p store.PendingEndpoint) hook.ID { return p.ID }, (*loop).foundWork)
 	return nil
 }
 
@@ -101,9 +91,7 @@ func (n *shardLanes) Poll(ctx context.Context, lastOther time.Time) error {
 		}
 		n.polled = began
 		for _, id := range endpoints {
-			if n.d.owner.Owns(hook.ShardOf(id)) {
-				n.d.dueNow(id)
-			}
+			n.d.act(store.HintDue, id)
 		}
 	}
 	if time.Since(n.swept) >= sweepEvery {

@@ -7,6 +7,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // readTimeout bounds one read of the store on behalf of a lane.
@@ -95,16 +96,9 @@ func (l *loop) nextLook(now time.Time, r *runner) time.Time {
 	g := r.gate(now)
 	at := r.win.NextLook(now, r.lane.Wake(now), g)
 	if g.Holds && !r.win.Expiring() {
-		at = earliest(at, r.expireAt)
+		at = window.Earliest(at, r.expireAt)
 	}
-	return earliest(earliest(at, r.hostAt), l.evictAt(r))
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
+	return window.Earliest(window.Earliest(at, r.hostAt), l.evictAt(r))
 }
 
 // expireBatch is how many held deliveries end in one go.
@@ -126,16 +120,13 @@ func (l *loop) expire(now time.Time, r *runner) {
 		return
 	}
 	r.win.ExpiryBegun()
-	l.reads.add(func() {
-		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-		defer cancel()
+	l.reads.add(func(ctx context.Context) func() {
 		rows, err := l.d.cfg.Store.ReadAhead(ctx, r.endpoint, now.Add(-hold), expireBatch)
-		l.post(func() { l.expired(r, hold, rows, err) })
+		return func() { l.expired(r, hold, rows, err) }
 	})
 }
 
 func (l *loop) expired(r *runner, hold time.Duration, rows []hook.Delivery, err error) {
-	l.reads.done()
 	if r.dropped {
 		return
 	}

@@ -65,15 +65,20 @@ const (
 	crowdedEviction = 2 * time.Second
 )
 
-// runner returns the runner of an endpoint of an owned shard, bringing its lane
-// into memory when it is not there. tenant may be 0 when it is not known.
+// runner returns the runner of an endpoint, bringing its lane into memory when it
+// is not there. It is nil when the endpoint's shard is another node's by now: that
+// one finds the rows by itself. tenant may be 0 when it is not known.
 func (l *loop) runner(endpoint, tenant hook.ID) *runner {
 	if r, ok := l.runners[endpoint]; ok {
 		return r
 	}
 	shard := hook.ShardOf(endpoint)
+	epoch, owned := l.shards[shard]
+	if !owned {
+		return nil
+	}
 	r := &runner{
-		loop: l, endpoint: endpoint, tenant: tenant, shard: shard, epoch: l.shards[shard],
+		loop: l, endpoint: endpoint, tenant: tenant, shard: shard, epoch: epoch,
 		lane: lane.New(lane.Config{Fixed: true, Limit: 1}, time.Now()), win: window.New(l.d.cfg.Window), wakeIndex: -1,
 	}
 	l.runners[endpoint] = r

@@ -66,7 +66,8 @@ func commitError(err error) error {
 }
 
 // failed names what was being done and puts the error into the terms of the
-// store's roles: a row that is not there, a server that cannot be reached.
+// store's roles: a row that is not there, a server that cannot be reached, one
+// that had no time.
 func failed(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -75,6 +76,8 @@ func failed(doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, hook.ErrNotFound)
 	case unreachable(err) && !errors.Is(err, hook.ErrStoreUnavailable):
 		return fmt.Errorf("%s: %w: %w", doing, hook.ErrStoreUnavailable, err)
+	case Slow(err) && !errors.Is(err, hook.ErrOverloaded):
+		return fmt.Errorf("%s: %w: %w", doing, hook.ErrOverloaded, err)
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}
