@@ -23,7 +23,7 @@ func (l *loop) pump(now time.Time, r *runner) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
-	l.spillHeard(now, r)
+	l.leaveHeardOnDisk(now, r)
 	if l.seek(now, r) {
 		return
 	}

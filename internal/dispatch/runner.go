@@ -161,9 +161,10 @@ func (l *loop) evictToDisk(r *runner) {
 	}
 }
 
-// spillHeard leaves what a lane that holds has heard of on disk when it has enough
-// in memory to choose a probe from: it will have rows when the lane may send.
-func (l *loop) spillHeard(now time.Time, r *runner) {
+// leaveHeardOnDisk lets a lane that holds forget what it has heard of when it has
+// enough in memory to choose a probe from: that will have rows when the lane may
+// send.
+func (l *loop) leaveHeardOnDisk(now time.Time, r *runner) {
 	if len(r.heard) > 0 && r.holds(now) && r.win.HasProbes() {
 		r.heard = nil
 		r.win.Announced(now)
