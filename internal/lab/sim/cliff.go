@@ -64,6 +64,7 @@ func (d *destination) flap(rng *rand.Rand) {
 	next = func() {
 		d.w.after(every*rng.ExpFloat64(), func() {
 			d.startOutage(Outage{})
+			d.w.metrics.flaps = append(d.w.metrics.flaps, period{d.w.now, d.w.now + lasts})
 			d.w.after(lasts, func() {
 				d.endOutage()
 				next()

@@ -329,3 +329,27 @@ func TestFoundCapacity(t *testing.T) {
 		t.Errorf("found after %v s, want about 340", got)
 	}
 }
+
+// TestOptimumKnowsOfFlaps: no sender can be blamed for the time that an endpoint
+// was down by itself, nor for what came in meanwhile.
+func TestOptimumKnowsOfFlaps(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, flapping("flap", time.Minute)) // bears 200/s, and 100/s come in
+	m, d := b.w.metrics, &span{recovery: 100, backlog: 3000}
+	for _, tc := range []struct {
+		name  string
+		flaps []period
+		want  float64
+	}{
+		{"none", nil, 30},
+		{"one before and one after", []period{{50, 60}, {130, 140}}, 30},
+		{"one in between", []period{{110, 120}}, 30 + 10 + 10},
+		{"one that is on at the recovery", []period{{95, 105}}, 30 + 5 + 5},
+		{"one within what another costs", []period{{110, 120}, {140, 150}}, 30 + 20 + 20},
+	} {
+		m.flaps = tc.flaps
+		if got := m.optimum(d, b.w.s.spare()); math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("%s: %v s, want %v", tc.name, got, tc.want)
+		}
+	}
+}

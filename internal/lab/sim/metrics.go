@@ -26,6 +26,8 @@ type metrics struct {
 	firstSeen     *Recovery // once the first is over and a second follows
 	calm          bool      // between the outages
 
+	flaps []period // of an endpoint that goes down by itself
+
 	pending     int // accepted and not settled, without poison
 	mostPending int
 	firstOK     float64
@@ -33,6 +35,9 @@ type metrics struct {
 	delays []float64 // of live events that were delivered
 	lost   []float64 // when those were accepted that were given up
 }
+
+// period is a time from a moment to another.
+type period struct{ from, to float64 }
 
 // span is what is seen of one outage and of the drain after it.
 type span struct {

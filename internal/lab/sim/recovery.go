@@ -26,7 +26,7 @@ func (m *metrics) seen(d *span) *Recovery {
 	if d == &m.second {
 		spare = m.w.s.spareAgain()
 	}
-	if optimum := float64(d.backlog) / (m.w.s.hosts() * spare); d.drainedAt >= 0 && optimum > 0 {
+	if optimum := m.optimum(d, spare); d.drainedAt >= 0 && optimum > 0 {
 		r.DrainSeconds = Measure(d.drainedAt - d.recovery)
 		r.Drain = r.DrainSeconds / Measure(optimum)
 	}
@@ -34,6 +34,23 @@ func (m *metrics) seen(d *span) *Recovery {
 		r.Waste = Measure(float64(m.failed-d.failed) / float64(n))
 	}
 	return r
+}
+
+// optimum is how long a sender would take that knows everything: it uses all that
+// an endpoint can do beside the live traffic, and knows when it is down for
+// reasons of its own.
+func (m *metrics) optimum(d *span, spare float64) float64 {
+	s := m.w.s
+	left, at := float64(d.backlog)/s.hosts(), d.recovery
+	for _, f := range m.flaps {
+		up := max(0, f.from-at)
+		if left <= up*spare {
+			break
+		}
+		left += max(0, f.to-max(at, f.from))*s.Load*s.Capacity - up*spare
+		at = max(at, f.to)
+	}
+	return at + left/spare - d.recovery
 }
 
 // secondSeen is nil without a second outage.
