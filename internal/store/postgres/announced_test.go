@@ -97,7 +97,7 @@ func (l *handingOff) wantHint(heard <-chan store.Hint) {
 		if h.Kind != store.HintDue || !cmp.Equal(h.IDs, []hook.ID{l.endpoint.ID}) {
 			l.t.Errorf("the owner hears %+v, want that its endpoint has work", h)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(5 * time.Minute):
 		l.t.Error("the owner hears nothing")
 	}
 }
@@ -237,10 +237,10 @@ func TestStuckOwnerHoldsNoOtherNodeUp(t *testing.T) {
 	release := l.stick(d)
 	begin := time.Now()
 	l.later(begin, time.Second)
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("waited for %v", took)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a := l.front.accept(l.tenant.ID, l.front.configRev(l.tenant.ID), l.endpoint.ID)
 	b := &store.Batch{Node: l.front.me.ID, Now: time.Now().Add(time.Minute), Accepts: []*store.Accept{a}}
