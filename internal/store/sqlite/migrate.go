@@ -77,7 +77,7 @@ func (a appliedBy) AppliedMigrations(ctx context.Context) ([]store.AppliedMigrat
 		return nil, err
 	}
 	var out []store.AppliedMigration
-	err := eachRow(sqlstore.Collect(&out, sqlstore.ScanMigration))(a.QueryContext(ctx, sqlstore.AppliedMigrations))
+	err := eachRow(sqlstore.Collect(&out, sqlstore.ScanMigration), func() (*sql.Rows, error) { return a.QueryContext(ctx, sqlstore.AppliedMigrations) })
 	return out, err
 }
 
