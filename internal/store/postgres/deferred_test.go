@@ -205,13 +205,15 @@ func TestOthersSeeDeliveriesWithoutRow(t *testing.T) {
 			owner.own(false)
 			ten := owner.tenant()
 			e := owner.endpoint(ten)
+			began := time.Now()
 			owner.accepted(ten, e)
 			d := owner.accepted(ten, e)
 			owner.accepted(ten, e)
 			if n, err := c.see(other, d); err != nil || n != 1 {
 				t.Errorf("sees %d, %v", n, err)
 			}
-			if n := rows(t, dsn); n != c.rows {
+			// A commit inserts what is a second old, which it may be by then.
+			if n := rows(t, dsn); n < c.rows || n > c.rows && time.Since(began) < time.Second {
 				t.Errorf("%d rows, want %d", n, c.rows)
 			}
 		})
