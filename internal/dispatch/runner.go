@@ -165,7 +165,7 @@ func (l *loop) evictToDisk(r *runner) {
 // enough in memory to choose a probe from: that will have rows when the lane may
 // send.
 func (l *loop) leaveHeardOnDisk(now time.Time, r *runner) {
-	if len(r.heard) > 0 && r.holds(now) && r.win.HasProbes() {
+	if len(r.heard) > 0 && r.gate(now).Holds && r.win.HasProbes() {
 		r.heard = nil
 		r.win.Announced(now)
 	}
