@@ -42,7 +42,7 @@ func TestFirstSuccessIsWrittenAlike(t *testing.T) {
 			prepare: func(s *store.Settle) {
 				s.Delivery.Progress.Charged = 1
 				a := s.Attempt
-				a.Charged, a.U, a.Excerpt, a.Status, s.Delivery.Last.Status = true, 0.25, []byte("thanks"), 204, 204
+				a.Charged, a.Excerpt, a.Status, s.Delivery.Last.Status = true, []byte("thanks"), 204, 204
 				a.Detail.RequestHeaders, a.Detail.ResponseHeaders = requestHeaders, responseHeaders
 			},
 			want: store.SettleWritten,
@@ -188,6 +188,7 @@ func TestOnlyFirstSuccessesAreFirst(t *testing.T) {
 		"result":             func(s *store.Settle) { s.Attempt.Reason, s.Delivery.Last.Reason = hook.ServerError, hook.ServerError },
 		"retry":              func(s *store.Settle) { s.Attempt.RetryN = 1 },
 		"ceiling":            func(s *store.Settle) { s.Attempt.Ceiling = 1 },
+		"draw":               func(s *store.Settle) { s.Attempt.U = 0.25 },
 		"delay":              func(s *store.Settle) { s.Attempt.Delay = 1 },
 		"source":             func(s *store.Settle) { s.Attempt.DelaySource = hook.DelayBackoff },
 		"next due":           func(s *store.Settle) { s.Attempt.NextDueAt = now },
