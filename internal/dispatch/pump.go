@@ -153,7 +153,7 @@ func (l *loop) expired(r *runner, hold time.Duration, rows []hook.Delivery, err 
 // end settles a delivery that does not wait any more as dead, without an attempt.
 func (l *loop) end(now time.Time, r *runner, d hook.Delivery, why hook.EndReason) {
 	due := d.DueAt
-	if was := d.Restore; was != nil { // only the wish for a manual send ends
+	if was := d.Restore; was != nil { // only the request for a manual send ends
 		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
 	} else {
 		d.State, d.Reason, d.SettledAt = hook.Dead, why, now
