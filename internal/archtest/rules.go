@@ -31,6 +31,8 @@ var allowed = map[string]imports{
 		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/idna"),
 	},
 
+	"internal/stats": {own: in("internal/hook")},
+
 	"internal/headroom": {},
 	"internal/door":     {},
 
