@@ -65,6 +65,10 @@ var allowed = map[string]imports{
 	"internal/replay":         {own: in("internal/hook", "internal/policy", "internal/store")},
 	"internal/retention":      {own: in("internal/hook", "internal/store")},
 	"internal/watch":          {own: in("internal/hook", "internal/store")},
+	"internal/notify":         {own: in("internal/hook", "internal/sign", "internal/notify/mailer")},
+	"internal/notify/mailer":  {libraries: in("github.com/wneessen/go-mail")},
+
+	"internal/notify/mailer/mailtest": {},
 	"internal/metric": {
 		own:       in("internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),
@@ -182,9 +186,10 @@ var (
 	}
 
 	// mayConnect are the packages that may: the guarded client, the client of
-	// our own API, the stores' drivers, the load generator and its yardstick.
+	// our own API, the stores' drivers, the way to the operator's mail server, the
+	// load generator and its yardstick.
 	mayConnect = set(
-		"internal/egress", "internal/cli", "internal/store/postgres", "internal/lab/pgcluster",
+		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/lab/pgcluster",
 		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
 	)
 )
