@@ -29,9 +29,8 @@ var htmlPage = template.Must(template.New("notice").Parse(`<!DOCTYPE html>
 {{end}}</body></html>
 `))
 
-// sendEmail sends a notice to all addresses that need it. Those that the server
-// took, or refuses for good, need it no more: reached has them, also when others
-// are left and there is an error.
+// sendEmail sends a notice to all addresses that do not have it. reached are
+// those that have it afterwards, also when there is an error for others.
 func (s *Sender) sendEmail(ctx context.Context, n *Notice, c *content, now time.Time) (reached []string, err error) {
 	if s.mailer == nil {
 		return nil, permanent(errors.New("no mail server is set (smtp.host)"))
@@ -61,28 +60,28 @@ func (s *Sender) sendEmail(ctx context.Context, n *Notice, c *content, now time.
 // fail only when nobody has it.
 func sumUp(before, to []string, refused map[string]*mailer.Error) (reached []string, err error) {
 	reached = slices.Clone(before)
-	var again, never []string
+	var problems []string
+	again := false
 	for _, address := range to {
 		e := refused[address]
-		switch {
-		case e == nil:
+		if e == nil {
 			reached = append(reached, address)
-		case e.Permanent:
-			reached = append(reached, address)
-			never = append(never, e.Error())
-		default:
-			again = append(again, e.Error())
+			continue
 		}
+		problems = append(problems, e.Error())
+		again = again || !e.Permanent
 	}
+	text := strings.Join(problems, "; ")
 	switch {
-	case len(again) > 0:
-		return reached, errors.New(strings.Join(append(again, never...), "; "))
-	case len(never) == len(to) && len(before) == 0:
-		return reached, permanent(errors.New(strings.Join(never, "; ")))
-	case len(never) > 0:
-		return reached, &partError{strings.Join(never, "; ")}
+	case len(problems) == 0:
+		return reached, nil
+	case again:
+		return reached, errors.New(text)
+	case len(reached) == 0:
+		return reached, permanent(errors.New(text))
+	default:
+		return reached, &partError{text}
 	}
-	return reached, nil
 }
 
 // partError is when a notice was sent, but not to everybody.

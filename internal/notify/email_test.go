@@ -164,7 +164,7 @@ func TestForeignTextAddsNoHeader(t *testing.T) {
 }
 
 // TestRecipientsAreServedOnce: who has the notice does not get it again because
-// somebody else's mailbox is full, and who is refused for good is not asked again.
+// somebody else's mailbox is full.
 func TestRecipientsAreServedOnce(t *testing.T) {
 	t.Parallel()
 	tries := 0
@@ -197,6 +197,33 @@ func TestRecipientsAreServedOnce(t *testing.T) {
 	e := queue.at(0).errors
 	if !strings.Contains(e[0], "full@example.com: answered 452") || !strings.Contains(e[0], "gone@example.com: answered 550") {
 		t.Errorf("errors %q", e)
+	}
+	if !strings.Contains(e[1], "gone@example.com: answered 550") {
+		t.Errorf("the result does not say who was left out: %q", e)
+	}
+}
+
+// TestNoticeThatNobodyGotFails: whoever was refused, and in which try.
+func TestNoticeThatNobodyGotFails(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	server, port := mailtest.Start(t, mailtest.Options{Answer: func(c string) string {
+		switch {
+		case strings.HasPrefix(c, "RCPT") && strings.Contains(c, "gone@"):
+			return "550 no such user"
+		case strings.HasPrefix(c, "RCPT"):
+			if tries++; tries == 1 {
+				return "452 mailbox full"
+			}
+			return "550 mailbox removed"
+		}
+		return ""
+	}})
+	queue := &memory{}
+	queue.add(notice(email(1, "gone@example.com", "full@example.com"), alert(1), hook.NoticeFiring))
+	defer run(t, newSender(t, notify.Config{Queue: queue, SMTP: smtpTo(port)}))()
+	if got := queue.results(waiting(t), t); got[0] != hook.NoticeFailed || len(server.Mails()) != 0 || queue.at(0).n.Tries != 2 {
+		t.Errorf("%v after %d tries: %q", got, queue.at(0).n.Tries, queue.at(0).errors)
 	}
 }
 

@@ -20,8 +20,8 @@ func (s *Sender) writeLog(ctx context.Context, n *Notice, c *content) {
 	}
 	attrs := []slog.Attr{
 		slog.String("alert", a.Rule), slog.String("status", status.String()), slog.String("severity", a.Severity.String()),
-		slog.String("level", a.Level.String()), slog.String("notice", n.word()),
-		slog.String("id", hook.AlertPrefix.Format(a.ID)), slog.String("subject", c.where),
+		slog.String("alert_level", a.Level.String()), slog.String("notice", n.word()),
+		slog.String("alert_id", hook.AlertPrefix.Format(a.ID)), slog.String("subject", c.where),
 		slog.Float64("value", a.Value), slog.Float64("threshold", a.Threshold), slog.Time("since", a.Since.UTC()),
 	}
 	if id := a.Subject.Tenant; id != 0 {

@@ -32,8 +32,8 @@ type Notice struct {
 	// Tries counts those that have begun, also the ones of which nobody knows how
 	// they ended.
 	Tries int
-	// Reached are the addresses of an e-mail channel that earlier tries have served
-	// or that were refused for good.
+	// Reached are the addresses of an e-mail channel that have it from earlier
+	// tries.
 	Reached []string
 
 	// Endpoint is the URL of the endpoint it is about, and Tenant the name of its

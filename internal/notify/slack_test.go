@@ -144,7 +144,7 @@ func TestLogChannelWritesOneLine(t *testing.T) {
 		t.Fatalf("log:\n%s", out.String())
 	}
 	for _, want := range []string{
-		"level=WARN", "alert=retry_storm status=firing severity=page level=endpoint notice=firing id=alr_0000000000001",
+		"level=WARN", "alert=retry_storm status=firing severity=page alert_level=endpoint notice=firing alert_id=alr_0000000000001",
 		"subject=api.example.com/hook value=9.53 threshold=5", "tenant=ten_000000000000b endpoint=ep_000000000000c",
 		"runbook=" + publicURL + "/docs/alerts.md#retry_storm",
 	} {

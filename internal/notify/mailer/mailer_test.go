@@ -96,6 +96,9 @@ func TestMessageHasWhatReadersNeed(t *testing.T) {
 	if _, err := newMailer(t, config(port)).Send(ctx, message(), []string{"ops@example.com"}); err != nil {
 		t.Fatal(err)
 	}
+	if slices.ContainsFunc(server.Commands(), func(c string) bool { return strings.Contains(c, "SMTPUTF8") }) {
+		t.Error("an ASCII message asks for SMTPUTF8")
+	}
 	m, err := mail.ReadMessage(strings.NewReader(server.Mails()[0].Data))
 	if err != nil {
 		t.Fatal(err)

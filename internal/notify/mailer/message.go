@@ -59,7 +59,8 @@ func (m *Mailer) compose(msg *Message) (*gomail.Msg, error) {
 		return nil, err
 	}
 	out := gomail.NewMsg()
-	out.FromMailAddress(m.from)
+	from := *m.from
+	out.FromMailAddress(&from)
 	if err := out.To(msg.To...); err != nil {
 		return nil, fmt.Errorf("to: %w", err)
 	}

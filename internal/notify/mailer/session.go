@@ -95,6 +95,8 @@ func (m *Mailer) newClient(dial gomail.DialContextFunc) (*gomail.Client, error) 
 	options := []gomail.Option{
 		gomail.WithPort(m.cfg.Port), gomail.WithDialContextFunc(dial), gomail.WithTimeout(MaxSession),
 		gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(m.tlsConfig()), gomail.WithHELO(m.domain()),
+		// Our addresses are ASCII: a relay must not look for a next one that knows more.
+		gomail.WithoutSMTPUTF8(),
 	}
 	if m.cfg.Username != "" {
 		// By name: left to choose, the library would not send a password over the TLS

@@ -217,7 +217,7 @@ func (c *session) command(line string) bool {
 }
 
 func (c *session) features() string {
-	lines := []string{"mailtest", "8BITMIME"}
+	lines := []string{"mailtest", "8BITMIME", "SMTPUTF8"}
 	if c.s.o.TLS != nil && !c.tls {
 		lines = append(lines, "STARTTLS")
 	}
