@@ -226,6 +226,8 @@ func TestNotMoreChannelsThanAllowedSend(t *testing.T) {
 		}
 		defer run(t, newSender(t, notify.Config{Queue: queue, HTTP: out, Sending: 5}))()
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if n := len(out.times(hookURL)); n != 50 || most != 5 {
 			t.Errorf("%d sent, %d at the same time; want 50 and 5", n, most)
 		}
@@ -263,6 +265,8 @@ func TestIdleQueueIsRarelyAsked(t *testing.T) {
 		queue := &memory{}
 		defer run(t, newSender(t, notify.Config{Queue: queue}))()
 		time.Sleep(time.Hour)
+		queue.mu.Lock()
+		defer queue.mu.Unlock()
 		if queue.asked > 3600/5+1 {
 			t.Errorf("asked %d times in an hour", queue.asked)
 		}

@@ -30,7 +30,8 @@ type Options struct {
 	Username string      // wants AUTH with this name and Password before MAIL
 	Password string
 	// Answer replaces the answer to a command; "" leaves it. The greeting is asked
-	// for as "CONNECT", the end of a message as "DATA END". May be nil.
+	// for as "CONNECT", the end of a message as "DATA END". It is called once at a
+	// time. May be nil.
 	Answer func(command string) string
 }
 
@@ -155,10 +156,13 @@ func (c *session) secure() {
 
 // answer asks what to say to a command.
 func (c *session) answer(command, usual string) string {
-	if c.s.o.Answer != nil {
-		if other := c.s.o.Answer(command); other != "" {
-			return other
-		}
+	if c.s.o.Answer == nil {
+		return usual
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if other := c.s.o.Answer(command); other != "" {
+		return other
 	}
 	return usual
 }
