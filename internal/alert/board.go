@@ -175,8 +175,8 @@ func (b *Board) Adopt(rows []hook.Alert) {
 	}
 }
 
-// Told notes what became of a notice and returns the row to store. ok is false when
-// nothing changed.
+// Told notes what became of a notice and returns the row to store, but for its
+// acknowledgement. ok is false when nothing changed.
 func (b *Board) Told(alert hook.ID, n hook.Notification) (row hook.Alert, ok bool) {
 	it := b.find(alert)
 	if it == nil {
@@ -189,6 +189,7 @@ func (b *Board) Told(alert hook.ID, n hook.Notification) (row hook.Alert, ok boo
 		return hook.Alert{}, false
 	}
 	it.a.Notifications[i] = n
+	it.stored = it.a.LastAt
 	if b.past[alert] != nil && !waits(&it.a) {
 		delete(b.past, alert)
 	}
