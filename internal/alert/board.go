@@ -164,11 +164,11 @@ func readAt(s hook.AlertSubject) hook.AlertSubject {
 	return hook.AlertSubject{Tenant: s.Tenant, Endpoint: s.Endpoint}
 }
 
-// Adopt takes over acknowledgements that were stored meanwhile.
+// Adopt takes over acknowledgements that were stored meanwhile, by any node.
 func (b *Board) Adopt(rows []hook.Alert) {
 	for _, row := range rows {
 		it := b.items[key{row.Rule, row.Subject}]
-		if it == nil || it.a.ID != row.ID || it.a.Status != hook.AlertFiring || !row.AckedAt.After(it.a.AckedAt) {
+		if it == nil || it.a.ID != row.ID || it.a.Status != hook.AlertFiring || row.AckedAt.Equal(it.a.AckedAt) {
 			continue
 		}
 		it.a.AckedBy, it.a.AckedAt, it.a.AckNote, it.a.SnoozedUntil = row.AckedBy, row.AckedAt, row.AckNote, row.SnoozedUntil
@@ -185,10 +185,14 @@ func (b *Board) Told(alert hook.ID, n hook.Notification) (row hook.Alert, ok boo
 	i := slices.IndexFunc(it.a.Notifications, func(o hook.Notification) bool {
 		return o.Channel == n.Channel && o.Kind == n.Kind && o.At.Equal(n.At)
 	})
-	if i < 0 || it.a.Notifications[i] == n || it.a.Notifications[i].Result == hook.NoticeSent {
+	if i < 0 {
 		return hook.Alert{}, false
 	}
-	it.a.Notifications[i] = n
+	known := &it.a.Notifications[i]
+	if known.Result == hook.NoticeSent || known.Result == n.Result && known.Tries == n.Tries && known.Error == n.Error {
+		return hook.Alert{}, false
+	}
+	known.Result, known.Tries, known.Error = n.Result, n.Tries, n.Error
 	it.stored = it.a.LastAt
 	if b.past[alert] != nil && !waits(&it.a) {
 		delete(b.past, alert)

@@ -697,3 +697,34 @@ func TestBoardsCheckTheirSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestAClockThatGoesBackHarmsNothing: times never go back on a board.
+func TestAClockThatGoesBackHarmsNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, alert.Options{})
+	d.step(time.Hour, failing(1))
+	d.step(-30*time.Minute, failing(1))
+	d.step(0)
+	d.step(34 * time.Minute)
+	d.sends()
+	d.step(time.Minute)
+	d.sends("endpoint_failing ep1 resolved > 11")
+	if a := d.only(); a.ResolvedAt.Before(a.Since) {
+		t.Errorf("it ended at %v, before %v", a.ResolvedAt, a.Since)
+	}
+}
+
+// TestAlertsOfUnknownRulesEnd: a rule that this program does not have, of a newer
+// or older one, finds nothing.
+func TestAlertsOfUnknownRulesEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, alert.Options{})
+	d.rows[7] = hook.Alert{
+		ID: 7, Rule: "of_tomorrow", Level: one, Severity: page, Status: hook.AlertFiring, Subject: subject(one), Since: noon, LastAt: noon,
+		Notifications: []hook.Notification{{Channel: ops, At: noon, Kind: hook.NoticeFiring, Result: hook.NoticeSent, Tries: 1}},
+	}
+	d.restore()
+	d.step(time.Second)
+	d.step(5 * time.Minute)
+	d.sends("of_tomorrow ep200 resolved > 11")
+}

@@ -1,6 +1,7 @@
 package alert_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -395,6 +396,7 @@ func (e *evaluator) takeOver(all bool) {
 		waits := slices.ContainsFunc(a.Notifications, func(n hook.Notification) bool { return n.Result == hook.NoticeWaiting })
 		if all || a.Open() || waits || d.now.Sub(a.ResolvedAt) <= 15*time.Minute {
 			rows = append(rows, a)
+			asStored(d.t, &rows[len(rows)-1])
 		}
 	}
 	b, err := alert.NewBoard(d.o, rows)
@@ -402,4 +404,17 @@ func (e *evaluator) takeOver(all bool) {
 		d.t.Fatal(err)
 	}
 	d.b = b
+}
+
+// asStored takes the parts of a row that are documents through their stored form.
+func asStored(t testing.TB, a *hook.Alert) {
+	t.Helper()
+	text, err := json.Marshal([]any{a.Memory, a.Notifications})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Memory, a.Notifications = hook.AlertMemory{}, nil
+	if err := json.Unmarshal(text, &[]any{&a.Memory, &a.Notifications}); err != nil {
+		t.Fatal(err)
+	}
 }
