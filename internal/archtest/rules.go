@@ -32,6 +32,7 @@ var allowed = map[string]imports{
 	},
 
 	"internal/stats": {own: in("internal/hook")},
+	"internal/alert": {own: in("internal/hook", "internal/quantity", "internal/stats")},
 
 	"internal/headroom": {},
 	"internal/door":     {},
@@ -160,7 +161,7 @@ var (
 	// decide can be tested, simulated and replayed exactly.
 	pure = set(
 		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/jsonscan", "internal/quantity",
-		"internal/api/view",
+		"internal/stats", "internal/alert", "internal/api/view",
 	)
 
 	// impure are imports that have no business in a pure package.
