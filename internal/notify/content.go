@@ -37,6 +37,12 @@ type fact struct {
 	Short       bool // fits beside another one
 }
 
+// links knows where people find things.
+type links struct {
+	public  string // without a slash at the end; empty: unknown
+	runbook string
+}
+
 // describe words a notice about an alert.
 func (l links) describe(n *Notice, now time.Time) content {
 	a := n.Alert
@@ -171,12 +177,6 @@ func hostAndPath(raw string) string {
 		return ""
 	}
 	return u.Host + strings.TrimSuffix(u.EscapedPath(), "/")
-}
-
-// links knows where people find things.
-type links struct {
-	public  string // without a slash at the end; empty: unknown
-	runbook string
 }
 
 func newLinks(public, runbook string) (links, error) {

@@ -185,6 +185,7 @@ func checkElements(t *testing.T, page string) {
 			if !strings.Contains(" html head meta title body p table tr td ul li a ", " "+string(name)+" ") {
 				t.Errorf("element %s in\n%s", name, page)
 			}
+		default:
 		}
 	}
 }

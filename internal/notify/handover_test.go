@@ -40,7 +40,8 @@ func TestAnotherNodeGoesOnWhereThisOneStopped(t *testing.T) {
 	})
 }
 
-// TestTwoSendersSendOnce: whoever says first that a try begins makes it.
+// TestTwoSendersSendOnce: both find the same notices, and whoever says first that
+// a try begins makes it.
 func TestTwoSendersSendOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestTwoSendersSendOnce(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			return 200, nil
 		})
-		queue := &memory{}
+		queue := &memory{slow: time.Second}
 		for i := range hook.ID(40) {
 			queue.add(notice(webhook(1+i%4, hookURL), alert(1+i), hook.NoticeFiring))
 		}

@@ -25,9 +25,10 @@ const (
 type memory struct {
 	mu      sync.Mutex
 	list    []*stored
-	down    bool // every call fails
-	endFail int  // so many calls of End fail
-	asked   int  // calls of Due
+	down    bool          // every call fails
+	endFail int           // so many calls of End fail
+	asked   int           // calls of Due
+	slow    time.Duration // from the look of Due to its answer
 }
 
 type stored struct {
@@ -50,6 +51,9 @@ func (m *memory) add(n notify.Notice) {
 }
 
 func (m *memory) Due(_ context.Context, now time.Time, busy []hook.ID, limit int) ([]notify.Notice, error) {
+	if m.slow > 0 {
+		defer time.Sleep(m.slow) // after the lock is free
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked++

@@ -75,7 +75,7 @@ func New(cfg Config) (*Sender, error) {
 	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
 	cfg.Sending = cmp.Or(cfg.Sending, defaultSending)
 	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("notify: %w", err)
+		return nil, err
 	}
 	links, err := newLinks(cfg.PublicURL, cfg.RunbookURL)
 	if err != nil {
@@ -95,15 +95,15 @@ func New(cfg Config) (*Sender, error) {
 func (cfg *Config) check() error {
 	switch {
 	case cfg.Queue == nil || cfg.HTTP == nil || cfg.Log == nil:
-		return errors.New("Queue, HTTP and Log are required")
+		return errors.New("notify: Queue, HTTP and Log are required")
 	case cfg.Poll < minPoll || cfg.Poll > maxPoll:
-		return fmt.Errorf("Poll must be %v to %v", minPoll, maxPoll)
+		return fmt.Errorf("notify: Poll must be %v to %v", minPoll, maxPoll)
 	case cfg.Timeout < minTimeout || cfg.Timeout > maxTimeout:
-		return fmt.Errorf("Timeout must be %v to %v", minTimeout, maxTimeout)
+		return fmt.Errorf("notify: Timeout must be %v to %v", minTimeout, maxTimeout)
 	case cfg.Grace < 0 || cfg.Grace > maxGrace:
-		return fmt.Errorf("Grace must be 0 to %v", maxGrace)
+		return fmt.Errorf("notify: Grace must be 0 to %v", maxGrace)
 	case cfg.Sending < 1 || cfg.Sending > maxSending:
-		return fmt.Errorf("Sending must be 1 to %d", maxSending)
+		return fmt.Errorf("notify: Sending must be 1 to %d", maxSending)
 	}
 	return nil
 }

@@ -40,8 +40,7 @@ func (s *Sender) Test(ctx context.Context, ch hook.Channel) TestResult {
 	if err == nil {
 		return TestResult{OK: true, Detail: done(ch.Kind)}
 	}
-	var part *partError
-	if errors.As(err, &part) {
+	if _, ok := errors.AsType[*partError](err); ok {
 		return TestResult{Detail: "not sent to everybody: " + clean(err.Error(), maxSummary)}
 	}
 	return TestResult{Detail: clean(err.Error(), maxSummary)}

@@ -61,7 +61,8 @@ func New(o Options) *Server { return &Server{o: o} }
 // port.
 func Start(t testing.TB, o Options) (s *Server, port int) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func Start(t testing.TB, o Options) (s *Server, port int) {
 		}
 	})
 	t.Cleanup(func() {
-		listener.Close()
+		_ = listener.Close()
 		mu.Lock()
 		for conn := range open {
 			conn.Close()
