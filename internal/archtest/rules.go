@@ -31,6 +31,9 @@ var allowed = map[string]imports{
 		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/http/httpguts", "golang.org/x/net/idna"),
 	},
 
+	"internal/stats": {own: in("internal/hook")},
+	"internal/alert": {own: in("internal/hook", "internal/quantity", "internal/stats")},
+
 	"internal/headroom": {},
 	"internal/door":     {},
 
@@ -71,6 +74,10 @@ var allowed = map[string]imports{
 	"internal/replay":         {own: in("internal/hook", "internal/policy", "internal/store")},
 	"internal/retention":      {own: in("internal/hook", "internal/store")},
 	"internal/watch":          {own: in("internal/hook", "internal/store")},
+	"internal/notify":         {own: in("internal/hook", "internal/sign", "internal/notify/mailer")},
+	"internal/notify/mailer":  {libraries: in("github.com/wneessen/go-mail")},
+
+	"internal/notify/mailer/mailtest": {},
 	"internal/metric": {
 		own:       in("internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),
@@ -159,7 +166,7 @@ var (
 	// decide can be tested, simulated and replayed exactly.
 	pure = set(
 		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/jsonscan", "internal/quantity",
-		"internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
+		"internal/stats", "internal/alert", "internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
 	)
 
 	// impure are imports that have no business in a pure package.
@@ -185,9 +192,10 @@ var (
 	}
 
 	// mayConnect are the packages that may: the guarded client, the client of
-	// our own API, the stores' drivers, the load generator and its yardstick.
+	// our own API, the stores' drivers, the way to the operator's mail server, the
+	// load generator and its yardstick.
 	mayConnect = set(
-		"internal/egress", "internal/cli", "internal/store/postgres", "internal/lab/pgcluster",
+		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/lab/pgcluster",
 		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
 	)
 )

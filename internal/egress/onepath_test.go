@@ -26,10 +26,12 @@ var outbound = map[string][]string{
 }
 
 // mayDial are the paths that may use them, each for a reason: a database of
-// the operator, a client of our own API, and tools that are no part of serving.
+// the operator, his mail server, a client of our own API, and tools that are no
+// part of serving.
 var mayDial = []string{
 	"internal/egress/",
 	"internal/store/postgres/",
+	"internal/notify/mailer/",
 	"internal/cli/",
 	"internal/lab/",
 	"test/",

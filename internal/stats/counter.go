@@ -1,0 +1,75 @@
+package stats
+
+import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
+
+// Counter is one of the figures that are kept. Its numbers are stored: they are
+// never reused and never renumbered.
+type Counter uint16
+
+const (
+	// Events counts accepted events, Accepted the deliveries that they made.
+	Events   Counter = 1
+	Accepted Counter = 2
+	// Cancelled counts deliveries that a person or a deleted endpoint ended.
+	Cancelled Counter = 3
+	// FailedFirst counts first attempts that failed.
+	FailedFirst Counter = 4
+	// SecondTries counts attempts that were the second of their delivery.
+	SecondTries Counter = 5
+	// TriesOfDelivered adds up the first attempts and retries of what was
+	// delivered.
+	TriesOfDelivered Counter = 6
+	// Reopened counts deliveries that had ended and became pending again, by a
+	// replay or by hand: without it what ended would not add up with what came.
+	Reopened Counter = 7
+
+	attempts   Counter = 16  // + kind
+	delivered  Counter = 32  // + 1, 2, 3 attempts or more
+	dead       Counter = 48  // + reason
+	failed     Counter = 64  // + reason
+	attemptIn  Counter = 256 // + bucket
+	deliverIn  Counter = 512 // + bucket
+	firstGauge Counter = 1024
+
+	// Gauges are as high as they were seen, not sums.
+
+	// Ready to Held are depths by state.
+	Ready    = firstGauge + 0
+	Delayed  = firstGauge + 1
+	Retrying = firstGauge + 2
+	Held     = firstGauge + 3
+	InFlight = firstGauge + 4
+	Limit    = firstGauge + 5 // in tenths
+	Oldest   = firstGauge + 6 // seconds that the oldest has waited
+	Breaker  = firstGauge + 7 // 1 closed, 2 half open, 3 open
+)
+
+// MostTries is the attempt number from which on deliveries are counted together.
+const MostTries = 3
+
+// Attempts counts attempts of a kind.
+func Attempts(k hook.AttemptKind) Counter { return attempts + Counter(k) }
+
+// Delivered counts deliveries that took so many attempts; MostTries and more are
+// one.
+func Delivered(tries int) Counter { return delivered + Counter(min(max(tries, 1), MostTries)) }
+
+// Dead counts dead letters by reason.
+func Dead(r hook.EndReason) Counter { return dead + Counter(r) }
+
+// Failed counts failed attempts by reason.
+func Failed(r hook.Reason) Counter { return failed + Counter(r) }
+
+// AttemptTook counts attempts by how long they took.
+func AttemptTook(d time.Duration) Counter { return attemptIn + bucketOf(d) }
+
+// DeliveryTook counts deliveries by how long it took from when they were due to
+// the answer that ended them well.
+func DeliveryTook(d time.Duration) Counter { return deliverIn + bucketOf(d) }
+
+// gauge reports whether the figure is a level and not a sum.
+func (c Counter) gauge() bool { return c >= firstGauge }
