@@ -193,7 +193,6 @@ func (b *Board) Told(alert hook.ID, n hook.Notification) (row hook.Alert, ok boo
 		return hook.Alert{}, false
 	}
 	known.Result, known.Tries, known.Error = n.Result, n.Tries, n.Error
-	it.stored = it.a.LastAt
 	if b.past[alert] != nil && !waits(&it.a) {
 		delete(b.past, alert)
 	}

@@ -728,3 +728,63 @@ func TestAlertsOfUnknownRulesEnd(t *testing.T) {
 	d.step(5 * time.Minute)
 	d.sends("of_tomorrow ep200 resolved > 11")
 }
+
+// TestWhatIsWeakOnlyKeepsAlertsOpen: it starts none, lets a pending one go, and
+// keeps one that fires from ending.
+func TestWhatIsWeakOnlyKeepsAlertsOpen(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, alert.Options{})
+	grows := with(named("retry_queue_growing"), func(f *alert.Finding) { f.For = 30 * time.Second })
+	weak := with(grows, func(f *alert.Finding) { f.Weak = true })
+	for range 3 {
+		d.step(time.Minute, weak)
+	}
+	if len(d.rows) != 0 {
+		t.Fatalf("a weak finding opened %v", d.rows)
+	}
+	d.step(0, grows)
+	d.step(time.Minute, weak)
+	if len(d.rows) != 0 {
+		t.Fatalf("a weak finding kept %v pending", d.rows)
+	}
+	d.step(0, grows)
+	d.step(30*time.Second, grows)
+	d.sends("retry_queue_growing ep1 firing > 11")
+	for range 60 {
+		d.step(time.Minute, weak)
+		d.sends()
+	}
+	d.step(time.Second)
+	d.step(5 * time.Minute)
+	d.sends("retry_queue_growing ep1 resolved > 11")
+	d.step(time.Minute, weak)
+	d.sends()
+}
+
+// TestWhatABoardReturnsIsTheCallers: changing it changes nothing on the board.
+func TestWhatABoardReturnsIsTheCallers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, alert.Options{})
+	out := d.step(0, many(), opened(1))
+	spoil := func(a hook.Alert) {
+		for i := range a.Notifications {
+			a.Notifications[i].Kind = hook.NoticeResolved
+		}
+		for i := range a.Memory.Changes {
+			a.Memory.Changes[i] = time.Time{}
+		}
+		for i := range a.Memory.FoldedIDs {
+			a.Memory.FoldedIDs[i] = 0
+		}
+	}
+	before := fmt.Sprintf("%+v", d.b.Open())
+	for _, a := range slices.Concat(out.Save, d.b.Open()) {
+		spoil(a)
+	}
+	for _, n := range slices.Concat(out.Notices, d.b.Waiting()) {
+		spoil(n.Alert)
+	}
+	if after := fmt.Sprintf("%+v", d.b.Open()); after != before {
+		t.Errorf("the board holds\n%s, before\n%s", after, before)
+	}
+}

@@ -334,7 +334,8 @@ type evaluator struct {
 	waiting []alert.Notice
 }
 
-// play returns what a round stores and sends.
+// play returns what a round sends and gives up. What it stores is compared at the
+// end: when a value alone is refreshed depends on when the row was last written.
 func (e *evaluator) play(after time.Duration, r alert.Round) (did []string) {
 	d := e.desk
 	d.now = d.now.Add(after)
@@ -344,7 +345,6 @@ func (e *evaluator) play(after time.Duration, r alert.Round) (did []string) {
 		row := d.rows[a.ID]
 		a.AckedBy, a.AckedAt, a.AckNote, a.SnoozedUntil = row.AckedBy, row.AckedAt, row.AckNote, row.SnoozedUntil
 		d.rows[a.ID] = a
-		did = append(did, fmt.Sprint("store ", a.ID, a.Status))
 	}
 	for _, id := range out.Unacked {
 		a := d.rows[id]
