@@ -3,6 +3,7 @@ package alert_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -55,8 +56,11 @@ func newWorld(t *rapid.T, tb testing.TB) *world {
 		acked: map[hook.ID]time.Time{}, last: map[string]string{},
 	}
 	w.desk.channels = []hook.Channel{
-		{ID: ops, SendResolved: true}, {ID: quiet}, {ID: owner, Tenant: acme, SendResolved: true},
-		{ID: 14, MinSeverity: page, SendResolved: true}, {ID: 15, Rules: []string{alert.BreakerOpen}, SendResolved: true},
+		{ID: ops, SendResolved: true},
+		{ID: quiet},
+		{ID: owner, Tenant: acme, SendResolved: true},
+		{ID: 14, MinSeverity: page, SendResolved: true},
+		{ID: 15, Rules: []string{alert.BreakerOpen}, SendResolved: true},
 	}
 	for i, f := range conditions() {
 		k := fmt.Sprint(i)
@@ -153,10 +157,7 @@ func (w *world) turn() {
 	w.ack()
 	after := passes(w.t)
 	r := w.draw(w.desk.now.Add(after))
-	before := map[hook.ID]hook.Alert{}
-	for id, a := range w.desk.rows {
-		before[id] = a
-	}
+	before := maps.Clone(w.desk.rows)
 	out := w.desk.round(after, r)
 	w.unique()
 	for _, n := range out.Notices {
@@ -250,10 +251,7 @@ func (w *world) calm() {
 			}
 			c.trueSince = time.Time{}
 		}
-		before := map[hook.ID]hook.Alert{}
-		for id, a := range w.desk.rows {
-			before[id] = a
-		}
+		before := maps.Clone(w.desk.rows)
 		for _, n := range w.desk.round(time.Hour, alert.Round{}).Notices {
 			w.notice(n, before[n.Alert.ID])
 		}
