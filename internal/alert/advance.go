@@ -153,14 +153,14 @@ func (s *step) calm(it *item) {
 	if m.FalseSince.IsZero() {
 		m.FalseSince, m.TrueSince, it.dirty = s.now, time.Time{}, true
 	}
-	clear, least := s.b.o.ResolveAfter, time.Duration(0)
+	lasts, least := s.b.o.ResolveAfter, time.Duration(0)
 	if rule := Lookup(it.a.Rule); rule != nil {
-		clear, least = max(clear, rule.Clear), rule.Least
+		least = rule.Least
 	}
 	if it.a.Flapping {
-		clear = max(clear, flapWindow)
+		lasts = max(lasts, flapWindow)
 	}
-	if s.now.Sub(m.FalseSince) >= clear && s.now.Sub(it.a.Since) >= least {
+	if s.now.Sub(m.FalseSince) >= lasts && s.now.Sub(it.a.Since) >= least {
 		s.resolve(it)
 	}
 }

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,9 +34,17 @@ type Options struct {
 // Bounds and defaults of the options, which are the settings alert.repeat,
 // alert.resolve_after and alert.max_open.
 const (
-	DefaultRepeat, MinRepeat, MaxRepeat                   = 4 * time.Hour, 5 * time.Minute, 24 * time.Hour
-	DefaultResolveAfter, MinResolveAfter, MaxResolveAfter = 5 * time.Minute, time.Minute, time.Hour
-	DefaultMaxOpen, MinMaxOpen, MaxMaxOpen                = 2000, 10, 100_000
+	DefaultRepeat = 4 * time.Hour
+	MinRepeat     = 5 * time.Minute
+	MaxRepeat     = 24 * time.Hour
+
+	DefaultResolveAfter = 5 * time.Minute
+	MinResolveAfter     = time.Minute
+	MaxResolveAfter     = time.Hour
+
+	DefaultMaxOpen = 2000
+	MinMaxOpen     = 10
+	MaxMaxOpen     = 100_000
 )
 
 func (o *Options) check() error {
@@ -44,7 +53,7 @@ func (o *Options) check() error {
 	o.MaxOpen = cmp.Or(o.MaxOpen, DefaultMaxOpen)
 	switch {
 	case o.NextID == nil:
-		return fmt.Errorf("alert: NextID is required")
+		return errors.New("alert: NextID is required")
 	case o.Repeat < MinRepeat || o.Repeat > MaxRepeat:
 		return fmt.Errorf("alert.repeat: must be %s", quantity.Between(MinRepeat, MaxRepeat))
 	case o.ResolveAfter < MinResolveAfter || o.ResolveAfter > MaxResolveAfter:
@@ -193,7 +202,6 @@ func (b *Board) Told(alert hook.ID, n hook.Notification) (row hook.Alert, ok boo
 		return hook.Alert{}, false
 	}
 	known.Result, known.Tries, known.Error = n.Result, n.Tries, n.Error
-	it.stored = it.a.LastAt
 	if b.past[alert] != nil && !waits(&it.a) {
 		delete(b.past, alert)
 	}

@@ -34,7 +34,7 @@ func retryStorm(v values, r *Reading) []verdict {
 func queueGrowing(v values, r *Reading) []verdict {
 	l := &r.Lane
 	grown := l.Depth - l.DepthBefore
-	if grown <= 0 && !(l.AtLeast && l.Depth > 0) {
+	if grown <= 0 && (!l.AtLeast || l.Depth == 0) {
 		return nil
 	}
 	strong := float64(grown) > v.of("growth") && float64(l.Depth) > v.of("factor")*float64(l.DepthBefore)

@@ -3,6 +3,7 @@ package alert_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -55,8 +56,11 @@ func newWorld(t *rapid.T, tb testing.TB) *world {
 		acked: map[hook.ID]time.Time{}, last: map[string]string{},
 	}
 	w.desk.channels = []hook.Channel{
-		{ID: ops, SendResolved: true}, {ID: quiet}, {ID: owner, Tenant: acme, SendResolved: true},
-		{ID: 14, MinSeverity: page, SendResolved: true}, {ID: 15, Rules: []string{alert.BreakerOpen}, SendResolved: true},
+		{ID: ops, SendResolved: true},
+		{ID: quiet},
+		{ID: owner, Tenant: acme, SendResolved: true},
+		{ID: 14, MinSeverity: page, SendResolved: true},
+		{ID: 15, Rules: []string{alert.BreakerOpen}, SendResolved: true},
 	}
 	for i, f := range conditions() {
 		k := fmt.Sprint(i)
@@ -153,10 +157,7 @@ func (w *world) turn() {
 	w.ack()
 	after := passes(w.t)
 	r := w.draw(w.desk.now.Add(after))
-	before := map[hook.ID]hook.Alert{}
-	for id, a := range w.desk.rows {
-		before[id] = a
-	}
+	before := maps.Clone(w.desk.rows)
 	out := w.desk.round(after, r)
 	w.unique()
 	for _, n := range out.Notices {
@@ -250,10 +251,7 @@ func (w *world) calm() {
 			}
 			c.trueSince = time.Time{}
 		}
-		before := map[hook.ID]hook.Alert{}
-		for id, a := range w.desk.rows {
-			before[id] = a
-		}
+		before := maps.Clone(w.desk.rows)
 		for _, n := range w.desk.round(time.Hour, alert.Round{}).Notices {
 			w.notice(n, before[n.Alert.ID])
 		}
@@ -334,7 +332,8 @@ type evaluator struct {
 	waiting []alert.Notice
 }
 
-// play returns what a round stores and sends.
+// play returns what a round sends and gives up. What it stores is compared at the
+// end: when a value alone is refreshed depends on when the row was last written.
 func (e *evaluator) play(after time.Duration, r alert.Round) (did []string) {
 	d := e.desk
 	d.now = d.now.Add(after)
@@ -344,7 +343,6 @@ func (e *evaluator) play(after time.Duration, r alert.Round) (did []string) {
 		row := d.rows[a.ID]
 		a.AckedBy, a.AckedAt, a.AckNote, a.SnoozedUntil = row.AckedBy, row.AckedAt, row.AckNote, row.SnoozedUntil
 		d.rows[a.ID] = a
-		did = append(did, fmt.Sprint("store ", a.ID, a.Status))
 	}
 	for _, id := range out.Unacked {
 		a := d.rows[id]

@@ -21,10 +21,9 @@ type Rule struct {
 	Fields  []Field
 	// Window is the time over which the metric is taken; 0: it is a state.
 	Window time.Duration
-	// Clear is how long the condition must be false before the alert ends; 0:
-	// the setting for all. Least is how long an alert lasts at least, so that
-	// what goes on is one alert and not several.
-	Clear time.Duration
+	// Least is how long an alert lasts at least, so that what comes in bursts is
+	// one alert and not several. Any alert ends when its condition was false for
+	// Options.ResolveAfter.
 	Least time.Duration
 
 	query string // of Prometheus, with {field} for thresholds; empty: see Query
