@@ -11,6 +11,7 @@
 package receiver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -111,16 +112,10 @@ func New(cfg Config) (*Verifier, error) {
 	}
 	v := &Verifier{
 		keys:         func() *keyring { return keys },
-		tolerance:    cfg.Tolerance,
+		tolerance:    cmp.Or(cfg.Tolerance, DefaultTolerance),
 		stripeHeader: cfg.StripeHeader,
-		maxBody:      cfg.MaxBody,
+		maxBody:      cmp.Or(cfg.MaxBody, DefaultMaxBody),
 		now:          cfg.Now,
-	}
-	if v.tolerance == 0 {
-		v.tolerance = DefaultTolerance
-	}
-	if v.maxBody == 0 {
-		v.maxBody = DefaultMaxBody
 	}
 	if v.now == nil {
 		v.now = time.Now

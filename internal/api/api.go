@@ -8,6 +8,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,11 +110,11 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("api: sign scheme: %w", err)
 	}
 	if cfg.StripeHeader != "" {
-		if err := hook.CheckStripeHeader(cfg.StripeHeader); err != nil {
+		if err := hook.CheckHeaderName(cfg.StripeHeader); err != nil {
 			return nil, fmt.Errorf("api: stripe header: %w", err)
 		}
 	}
-	if _, err := resolvePolicy(cfg.PolicyLimits, cfg.ServerPolicy, nil, nil); err != nil {
+	if _, err := policy.Resolve(cfg.PolicyLimits, policy.Levels(cfg.ServerPolicy, nil, nil)...); err != nil {
 		return nil, fmt.Errorf("api: server policy: %w", err)
 	}
 	a := &API{cfg: cfg, scheme: scheme}
@@ -140,15 +141,9 @@ func (cfg *Config) complete() error {
 	case cfg.Vault == nil, cfg.IDs == nil:
 		return errors.New("the fields Vault and IDs are required")
 	}
-	if cfg.MaxPayload == 0 {
-		cfg.MaxPayload = defaultMaxPayload
-	}
-	if cfg.MaxBatchBody == 0 {
-		cfg.MaxBatchBody = defaultMaxBatchBody
-	}
-	if cfg.SignScheme == "" {
-		cfg.SignScheme = hook.SchemeStandard.String()
-	}
+	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, defaultMaxPayload)
+	cfg.MaxBatchBody = cmp.Or(cfg.MaxBatchBody, defaultMaxBatchBody)
+	cfg.SignScheme = cmp.Or(cfg.SignScheme, hook.SchemeStandard.String())
 	if cfg.TenantRoom == nil {
 		cfg.TenantRoom = func(hook.Tenant) error { return nil }
 	}
@@ -173,7 +168,7 @@ func (a *API) addRoutes() {
 	a.addDeliveryRoutes()
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
-	a.addPresetRoutes()
+	a.addPolicyRoutes()
 	a.addKeyRoutes()
 	a.addBackupRoute()
 }
@@ -190,7 +185,7 @@ func (a *API) Routes() []rest.Route { return a.server.Routes() }
 func (a *API) Run(ctx context.Context) error { return a.server.Run(ctx) }
 
 // diffOf compares two shown objects for the audit log.
-func diffOf(before, after any) map[string]rest.FieldDiff { return rest.Diff(before, after, unaudited) }
+func diffOf(before, after any) map[string]any { return rest.Diff(before, after, unaudited) }
 
 // unaudited fields change with every write or describe something else.
 var unaudited = map[string]bool{"version": true, "updated_at": true, "policy_hash": true, "health": true}

@@ -22,7 +22,7 @@ func (b *fakeBackups) Backup(context.Context) (io.ReadCloser, int64, error) {
 	return io.NopCloser(strings.NewReader(b.text)), int64(len(b.text)), b.err
 }
 
-func TestBackup(t *testing.T) {
+func TestBackupIsTheCopyOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.do(http.MethodPost, "/v1/backup", w.admin, "")

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -65,13 +63,9 @@ type DeliveryPath struct {
 	Delivery string `path:"delivery" maxLength:"64"`
 }
 
-type deliveryInput struct {
-	DeliveryPath
-}
-
 type deliveryAction struct {
 	DeliveryPath
-	Body *noteBody
+	Noted
 }
 
 type countView struct {
@@ -94,68 +88,52 @@ const (
 )
 
 func (a *API) addDeliveryRoutes() {
-	tags := []string{"deliveries"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-deliveries", Method: http.MethodGet, Path: deliveriesPath, Summary: "List deliveries", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deliveryList) (*rest.ListOutput[view.Delivery], error) {
-		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, in.StatusParams)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "count-deliveries", Method: http.MethodGet, Path: deliveriesPath + "/count", Summary: "Count deliveries", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deliveryCount) (*rest.Output[countView], error) {
-		return a.countDeliveries(ctx, c, in.DeliveryParams, in.StatusParams)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-dead-letters", Method: http.MethodGet, Path: deadPath, Summary: "List dead letters", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deadList) (*rest.ListOutput[view.Delivery], error) {
-		return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, onlyDead)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "count-dead-letters", Method: http.MethodGet, Path: deadPath + "/count", Summary: "Count dead letters", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *deadCount) (*rest.Output[countView], error) {
-		return a.countDeliveries(ctx, c, in.DeliveryParams, onlyDead)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-delivery", Method: http.MethodGet, Path: deliveryPath, Summary: "Get a delivery", Tags: tags,
-	}, rest.NeedRead, a.getDelivery)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-attempts", Method: http.MethodGet, Path: deliveryPath + "/attempts",
-		Summary: "List the attempts of a delivery, oldest first", Tags: tags,
-	}, rest.NeedRead, a.listAttempts)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "retry-delivery", Method: http.MethodPost, Path: deliveryPath + "/retry",
-		Summary: "Send once more now, whatever its status", Tags: tags, DefaultStatus: http.StatusAccepted,
-	}, rest.NeedWrite, a.retryDelivery)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "cancel-delivery", Method: http.MethodPost, Path: deliveryPath + "/cancel",
-		Summary: "Cancel a pending delivery", Tags: tags,
-	}, rest.NeedWrite, a.cancelDelivery)
+	g := a.server.Group("deliveries")
+	rest.Add(g, rest.NeedRead, "GET "+deliveriesPath, "list-deliveries", "List deliveries",
+		func(ctx context.Context, c *rest.Call, in *deliveryList) (*rest.ListOutput[view.Delivery], error) {
+			return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, in.StatusParams)
+		})
+	rest.Add(g, rest.NeedRead, "GET "+deliveriesPath+"/count", "count-deliveries", "Count deliveries",
+		func(ctx context.Context, c *rest.Call, in *deliveryCount) (*rest.Output[countView], error) {
+			return a.countDeliveries(ctx, c, in.DeliveryParams, in.StatusParams)
+		})
+	rest.Add(g, rest.NeedRead, "GET "+deadPath, "list-dead-letters", "List dead letters",
+		func(ctx context.Context, c *rest.Call, in *deadList) (*rest.ListOutput[view.Delivery], error) {
+			return a.listDeliveries(ctx, c, in.PageParams, in.DeliveryParams, onlyDead)
+		})
+	rest.Add(g, rest.NeedRead, "GET "+deadPath+"/count", "count-dead-letters", "Count dead letters",
+		func(ctx context.Context, c *rest.Call, in *deadCount) (*rest.Output[countView], error) {
+			return a.countDeliveries(ctx, c, in.DeliveryParams, onlyDead)
+		})
+	rest.Add(g, rest.NeedRead, "GET "+deliveryPath, "get-delivery", "Get a delivery", a.getDelivery)
+	rest.Add(g, rest.NeedRead, "GET "+deliveryPath+"/attempts", "list-attempts", "List the attempts of a delivery, oldest first", a.listAttempts)
+	rest.Add(g, rest.NeedWrite, "POST "+deliveryPath+"/retry", "retry-delivery", "Send once more now, whatever its status", a.retryDelivery)
+	rest.Add(g, rest.NeedWrite, "POST "+deliveryPath+"/cancel", "cancel-delivery", "Cancel a pending delivery", a.cancelDelivery)
 }
 
 var onlyDead = StatusParams{Status: []string{"dead"}}
 
 func (a *API) listDeliveries(ctx context.Context, c *rest.Call, p rest.PageParams, in DeliveryParams, status StatusParams) (*rest.ListOutput[view.Delivery], error) {
-	page, err := a.server.Page(c, p)
-	if err != nil {
-		return nil, err
-	}
 	f, none, err := a.deliveryFilter(ctx, c, in, status)
 	if err != nil {
 		return nil, err
 	}
-	if none {
-		return a.pageOfDeliveries(ctx, c, p, nil, 0)
-	}
-	rows, next, err := a.cfg.Store.ListDeliveries(ctx, f, page)
-	if err != nil {
-		return nil, fmt.Errorf("list deliveries: %w", err)
-	}
-	return a.pageOfDeliveries(ctx, c, p, rows, next)
+	return a.readDeliveries(ctx, c, p, f, none)
 }
 
-// pageOfDeliveries shows a page. next is where the store stopped looking, which
-// is the place to go on from when it found less than a page.
-func (a *API) pageOfDeliveries(ctx context.Context, c *rest.Call, p rest.PageParams, rows []store.DeliveryRow, next hook.ID) (*rest.ListOutput[view.Delivery], error) {
+// readDeliveries shows a page of what a filter matches; none: nothing does.
+func (a *API) readDeliveries(ctx context.Context, c *rest.Call, p rest.PageParams, f store.DeliveryFilter, none bool) (*rest.ListOutput[view.Delivery], error) {
+	page, err := a.server.Page(c, p)
+	if err != nil {
+		return nil, err
+	}
+	var rows []store.DeliveryRow
+	var next hook.ID
+	if !none {
+		if rows, next, err = a.cfg.Store.ListDeliveries(ctx, f, page); err != nil {
+			return nil, err
+		}
+	}
 	h, err := a.holdingOf(ctx, rows)
 	if err != nil {
 		return nil, err
@@ -164,6 +142,7 @@ func (a *API) pageOfDeliveries(ctx context.Context, c *rest.Call, p rest.PagePar
 	if err != nil || next == 0 || out.Body.NextCursor != nil {
 		return out, err
 	}
+	// The store stopped looking before it had found a page: go on from there.
 	cursor, err := a.server.Cursor(c, next)
 	if err != nil {
 		return nil, err
@@ -276,46 +255,32 @@ func (a *API) filterView(ctx context.Context, f store.DeliveryFilter, name strin
 }
 
 func (a *API) listEventDeliveries(ctx context.Context, c *rest.Call, in *eventDeliveryList) (*rest.ListOutput[view.Delivery], error) {
-	page, err := a.server.Page(c, in.PageParams)
-	if err != nil {
-		return nil, err
-	}
 	e, err := a.event(ctx, c, in.Event)
 	if err != nil {
 		return nil, err
 	}
-	rows, next, err := a.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{Tenant: e.TenantID, Event: e.ID}, page)
-	if err != nil {
-		return nil, fmt.Errorf("list deliveries: %w", err)
-	}
-	return a.pageOfDeliveries(ctx, c, in.PageParams, rows, next)
+	return a.readDeliveries(ctx, c, in.PageParams, store.DeliveryFilter{Tenant: e.TenantID, Event: e.ID}, false)
 }
 
-func (a *API) getDelivery(ctx context.Context, c *rest.Call, in *deliveryInput) (*rest.Output[view.Delivery], error) {
+func (a *API) getDelivery(ctx context.Context, c *rest.Call, in *DeliveryPath) (*rest.Output[view.Delivery], error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
 		return nil, err
 	}
-	return a.showDelivery(ctx, row)
+	v, err := a.showDelivery(ctx, row)
+	return &rest.Output[view.Delivery]{Body: v}, err
 }
 
 func (a *API) delivery(ctx context.Context, c *rest.Call, text string) (store.DeliveryRow, error) {
-	id, err := hook.DeliveryPrefix.Parse(text)
-	if err != nil {
-		return store.DeliveryRow{}, hook.ErrNotFound
-	}
-	return a.cfg.Store.DeliveryByID(ctx, c.Tenant, id)
+	return byID(ctx, c, hook.DeliveryPrefix, text, a.cfg.Store.DeliveryByID)
 }
 
-func (a *API) showDelivery(ctx context.Context, row store.DeliveryRow) (*rest.Output[view.Delivery], error) {
+func (a *API) showDelivery(ctx context.Context, row store.DeliveryRow) (view.Delivery, error) {
 	h, err := a.holdingOf(ctx, []store.DeliveryRow{row})
-	if err != nil {
-		return nil, err
-	}
-	return &rest.Output[view.Delivery]{Body: h.show(row)}, nil
+	return h.show(row), err
 }
 
-func (a *API) listAttempts(ctx context.Context, c *rest.Call, in *deliveryInput) (*rest.ListOutput[view.Attempt], error) {
+func (a *API) listAttempts(ctx context.Context, c *rest.Call, in *DeliveryPath) (*rest.ListOutput[view.Attempt], error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
 		return nil, err
@@ -334,56 +299,47 @@ func (a *API) listAttempts(ctx context.Context, c *rest.Call, in *deliveryInput)
 	return out, nil
 }
 
-func (a *API) retryDelivery(ctx context.Context, c *rest.Call, in *deliveryAction) (*rest.Output[view.Delivery], error) {
-	row, err := a.delivery(ctx, c, in.Delivery)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := a.deliveryAudit(c, row, "delivery.retry", in.Body)
-	if err != nil {
-		return nil, err
-	}
-	if row, err = a.cfg.Store.RetryDelivery(ctx, row.TenantID, row.ID, c.Now, rec); err != nil {
-		return nil, conflictOf(err, "deleted", "its endpoint is deleted")
-	}
-	a.cfg.Notifier.DeliveryChanged(row.TenantID, row.EndpointID)
-	return a.showDelivery(ctx, row)
+func (a *API) retryDelivery(ctx context.Context, c *rest.Call, in *deliveryAction) (*rest.Accepted[view.Delivery], error) {
+	v, err := a.commandDelivery(ctx, c, in, "delivery.retry", a.cfg.Store.RetryDelivery, func(store.DeliveryRow) *rest.Problem {
+		return rest.Conflict("deleted", "its endpoint is deleted")
+	})
+	return &rest.Accepted[view.Delivery]{Body: v}, err
 }
 
 func (a *API) cancelDelivery(ctx context.Context, c *rest.Call, in *deliveryAction) (*rest.Output[view.Delivery], error) {
+	v, err := a.commandDelivery(ctx, c, in, "delivery.cancel", a.cfg.Store.CancelDelivery, func(before store.DeliveryRow) *rest.Problem {
+		return rest.Conflict(before.State.String(), "only a pending delivery can be cancelled")
+	})
+	return &rest.Output[view.Delivery]{Body: v}, err
+}
+
+// commandDelivery changes a delivery on a person's word, with an audit record,
+// and tells its lane, which may have it in memory. refused says what stands in
+// the way when its state does.
+func (a *API) commandDelivery(ctx context.Context, c *rest.Call, in *deliveryAction, action string,
+	change func(_ context.Context, tenant, id hook.ID, now time.Time, rec hook.Audit) (store.DeliveryRow, error),
+	refused func(before store.DeliveryRow) *rest.Problem,
+) (view.Delivery, error) {
 	row, err := a.delivery(ctx, c, in.Delivery)
 	if err != nil {
-		return nil, err
+		return view.Delivery{}, err
 	}
-	rec, err := a.deliveryAudit(c, row, "delivery.cancel", in.Body)
+	note, err := in.note()
 	if err != nil {
-		return nil, err
+		return view.Delivery{}, err
 	}
-	before := row.State.String()
-	if row, err = a.cfg.Store.CancelDelivery(ctx, row.TenantID, row.ID, c.Now, rec); err != nil {
-		return nil, conflictOf(err, before, "only a pending delivery can be cancelled")
-	}
-	a.cfg.Notifier.DeliveryChanged(row.TenantID, row.EndpointID) // its lane may have it in memory
-	return a.showDelivery(ctx, row)
-}
-
-// conflictOf says what stands in the way when the state does.
-func conflictOf(err error, current, detail string) error {
-	if errors.Is(err, hook.ErrStateConflict) {
-		return rest.Conflict(current, detail)
-	}
-	return err
-}
-
-func (a *API) deliveryAudit(c *rest.Call, row store.DeliveryRow, action string, body *noteBody) (hook.Audit, error) {
 	diff := map[string]any{"status": row.State.String()}
-	if body != nil && body.Note != "" {
-		bad := &rest.Invalid{}
-		bad.CheckText("note", body.Note, 500)
-		if err := bad.Err(); err != nil {
-			return hook.Audit{}, err
-		}
-		diff["note"] = body.Note
+	if note != "" {
+		diff["note"] = note
 	}
-	return a.server.Audit(c, row.TenantID, action, hook.DeliveryPrefix.Format(row.ID), diff), nil
+	rec := a.server.Audit(c, row.TenantID, action, hook.DeliveryPrefix.Format(row.ID), diff)
+	after, err := change(ctx, row.TenantID, row.ID, c.Now, rec)
+	switch {
+	case errors.Is(err, hook.ErrStateConflict):
+		return view.Delivery{}, refused(row)
+	case err != nil:
+		return view.Delivery{}, err
+	}
+	a.cfg.Notifier.DeliveryChanged(after.TenantID, after.EndpointID)
+	return a.showDelivery(ctx, after)
 }

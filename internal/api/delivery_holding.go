@@ -2,7 +2,7 @@ package api
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -20,26 +20,17 @@ type holding struct {
 // holdingOf reads what the views of pending deliveries depend on.
 func (a *API) holdingOf(ctx context.Context, rows []store.DeliveryRow) (holding, error) {
 	var ids []hook.ID
-	seen := map[hook.ID]bool{}
 	for _, r := range rows {
-		if r.State == hook.Pending && !seen[r.EndpointID] {
-			seen[r.EndpointID] = true
+		if r.State == hook.Pending && !slices.Contains(ids, r.EndpointID) {
 			ids = append(ids, r.EndpointID)
 		}
 	}
-	h := holding{at: a.server.Now()}
-	if len(ids) == 0 {
-		return h, nil
+	h := holding{at: a.server.Now(), lanes: map[hook.ID]view.LaneFacts{}}
+	dests, err := a.destinations(ctx, ids)
+	for id, d := range dests {
+		h.lanes[id] = view.FactsOf(d, a.policyOf(d), h.at)
 	}
-	dests, err := a.cfg.Store.Destinations(ctx, ids)
-	if err != nil {
-		return h, fmt.Errorf("read destinations: %w", err)
-	}
-	h.lanes = make(map[hook.ID]view.LaneFacts, len(dests))
-	for _, d := range dests {
-		h.lanes[d.Endpoint.ID] = view.FactsOf(d, a.policyOf(d), h.at)
-	}
-	return h, nil
+	return h, err
 }
 
 func (h holding) show(r store.DeliveryRow) view.Delivery {

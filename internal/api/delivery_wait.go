@@ -56,37 +56,24 @@ func (a *API) endpointsThat(ctx context.Context, tenant hook.ID, among []hook.ID
 		return a.thoseThat(ctx, tenant, among, is)
 	}
 	var out []hook.ID
-	page := store.Page{Limit: 250}
-	for {
-		list, err := a.cfg.Store.ListEndpoints(ctx, tenant, page)
-		if err != nil {
-			return nil, fmt.Errorf("list endpoints: %w", err)
-		}
-		ids := make([]hook.ID, len(list))
-		for i, e := range list {
-			ids[i] = e.ID
-		}
-		some, err := a.thoseThat(ctx, tenant, ids, is)
-		if err != nil {
-			return nil, err
-		}
+	read := func(p store.Page) ([]hook.Endpoint, error) { return a.cfg.Store.ListEndpoints(ctx, tenant, p) }
+	err := eachPage(read, func(e hook.Endpoint) hook.ID { return e.ID }, func(list []hook.Endpoint) error {
+		some, err := a.thoseThat(ctx, tenant, idsOf(list), is)
 		out = append(out, some...)
-		if len(list) < page.Limit {
-			return out, nil
-		}
-		page.After = list[len(list)-1].ID
-	}
+		return err
+	})
+	return out, err
 }
 
 func (a *API) thoseThat(ctx context.Context, tenant hook.ID, ids []hook.ID, is func(store.Destination) bool) (out []hook.ID, err error) {
-	for some := range slices.Chunk(ids, 250) {
-		dests, err := a.cfg.Store.Destinations(ctx, some)
+	for some := range slices.Chunk(ids, readTogether) {
+		dests, err := a.destinations(ctx, some)
 		if err != nil {
-			return nil, fmt.Errorf("read destinations: %w", err)
+			return nil, err
 		}
-		for _, d := range dests {
-			if d.Endpoint.TenantID == tenant && is(d) {
-				out = append(out, d.Endpoint.ID)
+		for _, id := range some {
+			if d, ok := dests[id]; ok && d.Endpoint.TenantID == tenant && is(d) {
+				out = append(out, id)
 			}
 		}
 	}

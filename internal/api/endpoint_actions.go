@@ -3,9 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -15,24 +12,13 @@ import (
 // reasonManual is the status reason of what a person did.
 const reasonManual = "manual"
 
-type noteBody struct {
-	Note string `json:"note,omitempty" maxLength:"500" doc:"Kept in the audit log."`
-}
-
 type endpointAction struct {
 	EndpointPath
-	Body *noteBody
-}
-
-func (in *endpointAction) note() string {
-	if in.Body == nil {
-		return ""
-	}
-	return in.Body.Note
+	Noted
 }
 
 func (a *API) addEndpointActionRoutes() {
-	tags := []string{"endpoints"}
+	g := a.server.Group("endpoints")
 	for _, act := range []struct {
 		name, summary string
 		to            hook.EndpointState
@@ -41,24 +27,17 @@ func (a *API) addEndpointActionRoutes() {
 		{"disable", "Turn the endpoint off; deliveries are held", hook.Disabled},
 		{"resume", "End a pause or a disabling and deliver through slow start", hook.Active},
 	} {
-		rest.Register(a.server, huma.Operation{
-			OperationID: act.name + "-endpoint", Method: http.MethodPost, Path: endpointPath + "/" + act.name,
-			Summary: act.summary, Tags: tags,
-		}, rest.NeedWrite, func(ctx context.Context, c *rest.Call, in *endpointAction) (*rest.Output[view.Lane], error) {
-			return a.setState(ctx, c, in, "endpoint."+act.name, act.to)
-		})
+		rest.Add(g, rest.NeedWrite, "POST "+endpointPath+"/"+act.name, act.name+"-endpoint", act.summary,
+			func(ctx context.Context, c *rest.Call, in *endpointAction) (*rest.Output[view.Lane], error) {
+				return a.setState(ctx, c, in, "endpoint."+act.name, act.to)
+			})
 	}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "probe-endpoint", Method: http.MethodPost, Path: endpointPath + "/probe",
-		Summary: "Send one probe now", Tags: tags, DefaultStatus: http.StatusAccepted,
-	}, rest.NeedWrite, a.probe)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "reset-endpoint", Method: http.MethodPost, Path: endpointPath + "/reset",
-		Summary: "Close the breaker by hand, forget what was learnt and start slowly", Tags: tags,
-		Description: "The lane closes, a Retry-After that is being waited for ends, and everything under `learnt` is forgotten: what the endpoint refused, " +
-			"what broke it, and how far its recovery was. For an endpoint that was repaired or replaced. The owner of the lane does it within a second or two: " +
-			"the answer shows the lane as it was last saved.",
-	}, rest.NeedWrite, a.reset)
+	rest.Add(g, rest.NeedWrite, "POST "+endpointPath+"/probe", "probe-endpoint", "Send one probe now", a.probe)
+	rest.Add(g, rest.NeedWrite, "POST "+endpointPath+"/reset", "reset-endpoint",
+		"Close the breaker by hand, forget what was learnt and start slowly", a.reset,
+		rest.Describe("The lane closes, a Retry-After that is being waited for ends, and everything under `learnt` is forgotten: what the endpoint refused, "+
+			"what broke it, and how far its recovery was. For an endpoint that was repaired or replaced. The owner of the lane does it within a second or two: "+
+			"the answer shows the lane as it was last saved."))
 }
 
 // setState moves an endpoint to another state. Asked for the state it has, it
@@ -88,7 +67,7 @@ type requestedView struct {
 }
 
 // probe asks the owner of the lane for one probe. Only an open lane sends any.
-func (a *API) probe(ctx context.Context, c *rest.Call, in *endpointAction) (*rest.Output[requestedView], error) {
+func (a *API) probe(ctx context.Context, c *rest.Call, in *endpointAction) (*rest.Accepted[requestedView], error) {
 	_, err := a.command(ctx, c, in, "endpoint.probe", func(e *hook.Endpoint) (bool, error) {
 		s, err := a.surroundOne(ctx, *e)
 		if err != nil {
@@ -106,7 +85,7 @@ func (a *API) probe(ctx context.Context, c *rest.Call, in *endpointAction) (*res
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Output[requestedView]{Body: requestedView{view.Stamp(c.Now)}}, nil
+	return &rest.Accepted[requestedView]{Body: requestedView{view.Stamp(c.Now)}}, nil
 }
 
 // reset asks the owner of the lane to close it and to forget what it learnt.
@@ -124,32 +103,29 @@ func (a *API) reset(ctx context.Context, c *rest.Call, in *endpointAction) (*res
 // command changes an endpoint on a person's word, with an audit record, and
 // tells its lane. change reports whether there is anything to store.
 func (a *API) command(ctx context.Context, c *rest.Call, in *endpointAction, action string, change func(*hook.Endpoint) (bool, error)) (hook.Endpoint, error) {
-	var out hook.Endpoint
-	bad := &rest.Invalid{}
-	bad.CheckText("note", in.note(), 500)
-	if err := bad.Err(); err != nil {
-		return out, err
+	note, err := in.note()
+	if err != nil {
+		return hook.Endpoint{}, err
 	}
-	err := rest.IfMatch{}.RetryUpdate(func() error {
+	return rest.Update(rest.IfMatch{}, func() (hook.Endpoint, error) {
 		e, err := a.endpoint(ctx, c, in.Endpoint)
 		if err != nil {
-			return err
+			return e, err
 		}
 		before := e
 		changed, err := change(&e)
 		if err != nil || !changed {
-			out = e
-			return err
+			return e, err
 		}
 		e.UpdatedAt = c.Now
-		rec := a.server.Audit(c, e.TenantID, action, hook.EndpointPrefix.Format(e.ID), commandDiff(before, e, in.note()))
-		if out, err = a.cfg.Store.UpdateEndpoint(ctx, e, rec); err != nil {
-			return fmt.Errorf("store %s: %w", action, err)
+		rec := a.server.Audit(c, e.TenantID, action, hook.EndpointPrefix.Format(e.ID), commandDiff(before, e, note))
+		stored, err := a.cfg.Store.UpdateEndpoint(ctx, e, rec)
+		if err != nil {
+			return e, fmt.Errorf("store %s: %w", action, err)
 		}
 		a.cfg.Notifier.EndpointChanged(e.TenantID, e.ID)
-		return nil
+		return stored, nil
 	})
-	return out, err
 }
 
 func commandDiff(before, after hook.Endpoint, note string) map[string]any {

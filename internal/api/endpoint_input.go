@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,20 +55,20 @@ type endpointPatch struct {
 	}
 }
 
-// draft is an endpoint on its way into the store.
-type draft struct {
+// endpointDraft is an endpoint on its way into the store.
+type endpointDraft struct {
 	endpoint     hook.Endpoint
 	headers      map[string]string
 	resolved     *policy.Resolved
 	storedPolicy bool // the request leaves the policy alone
 }
 
-// newDraft turns the body of a create into an endpoint, or names every field
+// newEndpoint turns the body of a create into an endpoint, or names every field
 // that is wrong.
-func (a *API) newDraft(c *rest.Call, t hook.Tenant, in *endpointCreate) (*draft, error) {
+func (a *API) newEndpoint(c *rest.Call, t hook.Tenant, in *endpointCreate) (*endpointDraft, error) {
 	bad := &rest.Invalid{}
 	b := &in.Body
-	d := &draft{
+	d := &endpointDraft{
 		endpoint: hook.Endpoint{
 			ID:          a.cfg.IDs.Next(c.Now),
 			TenantID:    t.ID,
@@ -88,14 +89,14 @@ func (a *API) newDraft(c *rest.Call, t hook.Tenant, in *endpointCreate) (*draft,
 	if b.Paused {
 		d.endpoint.State, d.endpoint.StateReason = hook.Paused, reasonManual
 	}
-	return d, a.finishDraft(bad, t, d)
+	return d, a.finishEndpoint(bad, t, d)
 }
 
-// patched applies the body of a PATCH to a stored endpoint.
-func (a *API) patched(c *rest.Call, t hook.Tenant, before shown, in *endpointPatch) (*draft, error) {
+// patchedEndpoint applies the body of a PATCH to a stored endpoint.
+func (a *API) patchedEndpoint(c *rest.Call, t hook.Tenant, before shown, in *endpointPatch) (*endpointDraft, error) {
 	bad := &rest.Invalid{}
 	b := &in.Body
-	d := &draft{endpoint: before.Endpoint, headers: before.headers, storedPolicy: !b.Policy.Set}
+	d := &endpointDraft{endpoint: before.Endpoint, headers: before.headers, storedPolicy: !b.Policy.Set}
 	e := &d.endpoint
 	if b.URL.Set {
 		e.URL = a.checkURL(bad, b.URL.To)
@@ -113,12 +114,12 @@ func (a *API) patched(c *rest.Call, t hook.Tenant, before shown, in *endpointPat
 	e.Metadata = rest.PatchTexts(e.Metadata, b.Metadata)
 	d.headers = patchHeaders(bad, d.headers, b.Headers)
 	e.UpdatedAt = c.Now
-	return d, a.finishDraft(bad, t, d)
+	return d, a.finishEndpoint(bad, t, d)
 }
 
-// finishDraft checks what create and change have in common and seals the
+// finishEndpoint checks what create and change have in common and seals the
 // headers.
-func (a *API) finishDraft(bad *rest.Invalid, t hook.Tenant, d *draft) error {
+func (a *API) finishEndpoint(bad *rest.Invalid, t hook.Tenant, d *endpointDraft) error {
 	e := &d.endpoint
 	bad.CheckUID("uid", e.UID, string(hook.EndpointPrefix))
 	bad.CheckText("description", e.Description, rest.MaxDescription)
@@ -127,11 +128,7 @@ func (a *API) finishDraft(bad *rest.Invalid, t hook.Tenant, d *draft) error {
 	if len(e.Types) == 0 {
 		e.Types = []string{"*"}
 	}
-	for i, p := range e.Types {
-		if err := hook.CheckPattern(p); err != nil {
-			bad.AddAs("type_invalid", rest.At("types", i), err.Error())
-		}
-	}
+	checkTypes(bad, e.Types)
 	resolved, err := a.checkPolicy(bad, t.Policy, e.Policy, d.storedPolicy)
 	if err != nil {
 		return err
@@ -141,6 +138,15 @@ func (a *API) finishDraft(bad *rest.Invalid, t hook.Tenant, d *draft) error {
 		return err
 	}
 	return a.sealHeaders(d)
+}
+
+// checkTypes checks the event types that an endpoint, or a replay, is about.
+func checkTypes(bad *rest.Invalid, types []string) {
+	for i, p := range types {
+		if err := hook.CheckPattern(p); err != nil {
+			bad.AddAs("type_invalid", rest.At("types", i), err.Error())
+		}
+	}
 }
 
 func (a *API) checkURL(bad *rest.Invalid, raw string) string {
@@ -189,14 +195,11 @@ func (a *API) readSignature(v view.Signature) (hook.Signature, error) {
 		}
 		return hook.Signature{Scheme: scheme}, nil
 	}
-	header := v.Header
-	if header == "" {
-		header = a.cfg.StripeHeader
-	}
+	header := cmp.Or(v.Header, a.cfg.StripeHeader)
 	if header == "" {
 		return hook.Signature{}, errors.New("needs a header name")
 	}
-	return hook.Signature{Scheme: scheme, Header: header}, hook.CheckStripeHeader(header)
+	return hook.Signature{Scheme: scheme, Header: header}, hook.CheckHeaderName(header)
 }
 
 func readBodyMode(bad *rest.Invalid, s string) hook.BodyMode {
@@ -260,7 +263,7 @@ func patchHeaders(bad *rest.Invalid, stored map[string]string, ch rest.Change[ma
 	return out
 }
 
-func (a *API) sealHeaders(d *draft) error {
+func (a *API) sealHeaders(d *endpointDraft) error {
 	e := &d.endpoint
 	if len(d.headers) == 0 {
 		e.HeadersSealed = nil

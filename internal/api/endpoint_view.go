@@ -21,22 +21,36 @@ type shown struct {
 	headers map[string]string
 }
 
-// surround reads what belongs to the endpoints: policy, secrets, lane.
-func (a *API) surround(ctx context.Context, endpoints []hook.Endpoint) ([]shown, error) {
-	if len(endpoints) == 0 {
+// destinations reads what surrounds endpoints, by their ids. Those that are gone
+// are not among them.
+func (a *API) destinations(ctx context.Context, ids []hook.ID) (map[hook.ID]store.Destination, error) {
+	if len(ids) == 0 {
 		return nil, nil
 	}
+	list, err := a.cfg.Store.Destinations(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read destinations: %w", err)
+	}
+	byID := make(map[hook.ID]store.Destination, len(list))
+	for _, d := range list {
+		byID[d.Endpoint.ID] = d
+	}
+	return byID, nil
+}
+
+func idsOf(endpoints []hook.Endpoint) []hook.ID {
 	ids := make([]hook.ID, len(endpoints))
 	for i, e := range endpoints {
 		ids[i] = e.ID
 	}
-	dests, err := a.cfg.Store.Destinations(ctx, ids)
+	return ids
+}
+
+// surround reads what belongs to the endpoints: policy, secrets, lane.
+func (a *API) surround(ctx context.Context, endpoints []hook.Endpoint) ([]shown, error) {
+	byID, err := a.destinations(ctx, idsOf(endpoints))
 	if err != nil {
-		return nil, fmt.Errorf("read destinations: %w", err)
-	}
-	byID := make(map[hook.ID]store.Destination, len(dests))
-	for _, d := range dests {
-		byID[d.Endpoint.ID] = d
+		return nil, err
 	}
 	out := make([]shown, len(endpoints))
 	for i, e := range endpoints {
@@ -74,7 +88,7 @@ func (a *API) view(s shown, now time.Time) view.Endpoint {
 // many are active.
 func (a *API) secretSummary(secrets []hook.Secret, now time.Time) (last4 string, active int) {
 	for _, s := range secrets {
-		if !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) {
+		if !isActive(s, now) {
 			continue
 		}
 		active++

@@ -4,19 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
-
-type endpointInput struct {
-	EndpointPath
-}
 
 type endpointList struct {
 	rest.TenantPath
@@ -41,44 +35,24 @@ const (
 )
 
 func (a *API) addEndpointRoutes() {
-	tags := []string{"endpoints"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-endpoints", Method: http.MethodGet, Path: endpointsPath,
-		Summary: "List endpoints", Tags: tags,
-	}, rest.NeedRead, a.listEndpoints)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "create-endpoint", Method: http.MethodPost, Path: endpointsPath,
-		Summary: "Create an endpoint", Tags: tags, DefaultStatus: http.StatusCreated,
-	}, rest.NeedWrite, a.createEndpoint)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-endpoint", Method: http.MethodGet, Path: endpointPath,
-		Summary: "Get an endpoint", Tags: tags,
-	}, rest.NeedRead, a.getEndpoint)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "change-endpoint", Method: http.MethodPatch, Path: endpointPath,
-		Summary: "Change an endpoint", Tags: tags,
-		Description: "A new url restarts the lane at slow start.",
-	}, rest.NeedWrite, a.patchEndpoint)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "delete-endpoint", Method: http.MethodDelete, Path: endpointPath,
-		Summary: "Delete an endpoint and cancel its pending deliveries", Tags: tags,
-	}, rest.NeedWrite, a.deleteEndpoint)
+	g := a.server.Group("endpoints")
+	rest.Add(g, rest.NeedRead, "GET "+endpointsPath, "list-endpoints", "List endpoints", a.listEndpoints)
+	rest.Add(g, rest.NeedWrite, "POST "+endpointsPath, "create-endpoint", "Create an endpoint", a.createEndpoint)
+	rest.Add(g, rest.NeedRead, "GET "+endpointPath, "get-endpoint", "Get an endpoint", a.getEndpoint)
+	rest.Add(g, rest.NeedWrite, "PATCH "+endpointPath, "change-endpoint", "Change an endpoint", a.patchEndpoint,
+		rest.Describe("A new url restarts the lane at slow start."))
+	rest.Add(g, rest.NeedWrite, "DELETE "+endpointPath, "delete-endpoint", "Delete an endpoint and cancel its pending deliveries", a.deleteEndpoint)
 }
 
 func (a *API) listEndpoints(ctx context.Context, c *rest.Call, in *endpointList) (*rest.ListOutput[view.Endpoint], error) {
-	page, err := a.server.Page(c, in.PageParams)
-	if err != nil {
-		return nil, err
+	read := func(p store.Page) ([]shown, error) {
+		rows, err := a.cfg.Store.ListEndpoints(ctx, c.Tenant, p)
+		if err != nil {
+			return nil, err
+		}
+		return a.surround(ctx, rows)
 	}
-	rows, err := a.cfg.Store.ListEndpoints(ctx, c.Tenant, page)
-	if err != nil {
-		return nil, fmt.Errorf("list endpoints: %w", err)
-	}
-	full, err := a.surround(ctx, rows)
-	if err != nil {
-		return nil, err
-	}
-	return rest.Paged(a.server, c, in.PageParams, full,
+	return rest.ListOf(a.server, c, in.PageParams, read,
 		func(s shown) hook.ID { return s.Endpoint.ID },
 		func(s shown) view.Endpoint { return a.view(s, c.Now) })
 }
@@ -103,16 +77,12 @@ func (a *API) endpoint(ctx context.Context, c *rest.Call, text string) (hook.End
 	return a.cfg.Store.EndpointByUID(ctx, tenant, text)
 }
 
-func (a *API) getEndpoint(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Versioned[view.Endpoint], error) {
-	e, err := a.endpoint(ctx, c, in.Endpoint)
+func (a *API) getEndpoint(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Versioned[view.Endpoint], error) {
+	s, err := a.shownEndpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.surroundOne(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return &rest.Versioned[view.Endpoint]{ETag: rest.ETag(e.Rev), Body: a.view(s, c.Now)}, nil
+	return &rest.Versioned[view.Endpoint]{ETag: rest.ETag(s.Endpoint.Rev), Body: a.view(s, c.Now)}, nil
 }
 
 func (a *API) createEndpoint(ctx context.Context, c *rest.Call, in *endpointCreate) (*rest.Created[endpointCreated], error) {
@@ -120,7 +90,7 @@ func (a *API) createEndpoint(ctx context.Context, c *rest.Call, in *endpointCrea
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.newDraft(c, t, in)
+	d, err := a.newEndpoint(c, t, in)
 	if err != nil {
 		return nil, err
 	}
@@ -162,22 +132,20 @@ func (a *API) endpointLimit(t hook.Tenant) (most int64, rule string) {
 }
 
 func (a *API) patchEndpoint(ctx context.Context, c *rest.Call, in *endpointPatch) (*rest.Versioned[view.Endpoint], error) {
-	var out *rest.Versioned[view.Endpoint]
-	err := in.RetryUpdate(func() error {
-		before, err := a.endpointForChange(ctx, c, in.Endpoint)
+	return rest.Update(in.IfMatch, func() (*rest.Versioned[view.Endpoint], error) {
+		before, err := a.shownEndpoint(ctx, c, in.Endpoint)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := in.Check(before.Endpoint.Rev); err != nil {
-			return err
+			return nil, err
 		}
-		out, err = a.storeEndpoint(ctx, c, before, in)
-		return err
+		return a.storeEndpoint(ctx, c, before, in)
 	})
-	return out, err
 }
 
-func (a *API) endpointForChange(ctx context.Context, c *rest.Call, text string) (shown, error) {
+// shownEndpoint reads the endpoint of the path with what surrounds it.
+func (a *API) shownEndpoint(ctx context.Context, c *rest.Call, text string) (shown, error) {
 	e, err := a.endpoint(ctx, c, text)
 	if err != nil {
 		return shown{}, err
@@ -191,7 +159,7 @@ func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in 
 	if err != nil {
 		return nil, fmt.Errorf("read tenant: %w", err)
 	}
-	d, err := a.patched(c, t, before, in)
+	d, err := a.patchedEndpoint(c, t, before, in)
 	if err != nil {
 		return nil, err
 	}
@@ -200,10 +168,7 @@ func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in 
 	}
 	after := before
 	after.Endpoint, after.headers = d.endpoint, d.headers
-	diff := map[string]any{}
-	for name, f := range diffOf(a.view(before, c.Now), a.view(after, c.Now)) {
-		diff[name] = f
-	}
+	diff := diffOf(a.view(before, c.Now), a.view(after, c.Now))
 	if h := headerDiff(before.headers, after.headers); len(h) > 0 {
 		diff["headers"] = h
 	}
@@ -224,7 +189,7 @@ type cancelledView struct {
 	Cancelled int64 `json:"cancelled" doc:"Pending deliveries that were cancelled."`
 }
 
-func (a *API) deleteEndpoint(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[cancelledView], error) {
+func (a *API) deleteEndpoint(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[cancelledView], error) {
 	e, err := a.endpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 
 const acmeEndpoints = "/v1/tenants/acme/endpoints"
 
-func TestEndpointLife(t *testing.T) {
+func TestEndpointIsCreatedChangedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	made := w.must(201, http.MethodPost, acmeEndpoints, w.a.write, `{"url":"https://example.com/a","uid":"main","description":"d",
@@ -79,7 +79,7 @@ func TestEndpointLife(t *testing.T) {
 	}
 }
 
-func TestEndpointStates(t *testing.T) {
+func TestEndpointStatesFollowCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.endpoint(w.a, map[string]any{"uid": "main", "paused": true})
@@ -115,7 +115,7 @@ func TestEndpointStates(t *testing.T) {
 	}
 }
 
-func TestLaneCommands(t *testing.T) {
+func TestCommandsReachTheLane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := w.endpoint(w.a, map[string]any{"uid": "main"})
@@ -161,7 +161,7 @@ func TestLaneCommands(t *testing.T) {
 	}
 }
 
-func TestPolicyRoutes(t *testing.T) {
+func TestPoliciesAreShownResolved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "main", "policy": map[string]any{"retry": map[string]any{"max_attempts": 6}}})
@@ -199,7 +199,7 @@ func TestPolicyRoutes(t *testing.T) {
 	}
 }
 
-func TestTenantLife(t *testing.T) {
+func TestTenantIsCreatedChangedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	made := w.must(201, http.MethodPost, "/v1/tenants", w.admin, `{"name":"New","uid":"new","limits":{"max_endpoints":1},"metadata":{"a":"1"}}`)
@@ -242,7 +242,7 @@ func TestTenantLife(t *testing.T) {
 	}
 }
 
-func TestDeliveryActions(t *testing.T) {
+func TestDeliveriesAreRetriedAndCancelled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ep := w.endpoint(w.a, nil)

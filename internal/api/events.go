@@ -31,10 +31,6 @@ type EventPath struct {
 	Event string `path:"event" maxLength:"64"`
 }
 
-type eventInput struct {
-	EventPath
-}
-
 const (
 	eventsPath = tenantPath + "/events"
 	eventPath  = eventsPath + "/{event}"
@@ -44,22 +40,13 @@ const (
 const maxListPayloads = 4 << 20
 
 func (a *API) addEventRoutes() {
-	tags := []string{"events"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-events", Method: http.MethodGet, Path: eventsPath,
-		Summary: "List events", Tags: tags,
-	}, rest.NeedRead, a.listEvents)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-event", Method: http.MethodGet, Path: eventPath,
-		Summary: "Get an event", Tags: tags,
-	}, rest.NeedRead, a.getEvent)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-event-deliveries", Method: http.MethodGet, Path: eventPath + "/deliveries",
-		Summary: "List the deliveries of an event", Tags: tags,
-	}, rest.NeedRead, a.listEventDeliveries)
+	g := a.server.Group("events")
+	rest.Add(g, rest.NeedRead, "GET "+eventsPath, "list-events", "List events", a.listEvents)
+	rest.Add(g, rest.NeedRead, "GET "+eventPath, "get-event", "Get an event", a.getEvent)
+	rest.Add(g, rest.NeedRead, "GET "+eventPath+"/deliveries", "list-event-deliveries", "List the deliveries of an event", a.listEventDeliveries)
 	a.server.Plain(&huma.Operation{
 		OperationID: "get-event-payload", Method: http.MethodGet, Path: eventPath + "/payload",
-		Summary: "Get the raw bytes of a payload", Tags: tags,
+		Summary: "Get the raw bytes of a payload", Tags: []string{"events"},
 		Parameters: []*huma.Param{rest.TenantParam(), {
 			Name: "event", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 		}},
@@ -73,10 +60,8 @@ func (a *API) addEventRoutes() {
 			}},
 		}},
 	}, rest.NeedRead, a.getPayload)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "test-endpoint", Method: http.MethodPost, Path: endpointPath + "/test",
-		Summary: "Send a test event to this endpoint only", Tags: []string{"endpoints"}, DefaultStatus: http.StatusAccepted,
-	}, rest.NeedWrite, a.testEndpoint)
+	rest.Add(a.server.Group("endpoints"), rest.NeedWrite, "POST "+endpointPath+"/test", "test-endpoint",
+		"Send a test event to this endpoint only", a.testEndpoint)
 }
 
 // checkPatterns checks the type filter.
@@ -184,14 +169,10 @@ func selects(f store.EventFilter, e hook.Event) bool {
 
 // event reads the event of a path.
 func (a *API) event(ctx context.Context, c *rest.Call, text string) (hook.Event, error) {
-	id, err := hook.EventPrefix.Parse(text)
-	if err != nil {
-		return hook.Event{}, hook.ErrNotFound
-	}
-	return a.cfg.Store.Event(ctx, c.Tenant, id)
+	return byID(ctx, c, hook.EventPrefix, text, a.cfg.Store.Event)
 }
 
-func (a *API) getEvent(ctx context.Context, c *rest.Call, in *eventInput) (*rest.Output[view.Event], error) {
+func (a *API) getEvent(ctx context.Context, c *rest.Call, in *EventPath) (*rest.Output[view.Event], error) {
 	if err := a.server.Large(ctx, c, a.cfg.MaxPayload); err != nil {
 		return nil, err
 	}
@@ -204,9 +185,8 @@ func (a *API) getEvent(ctx context.Context, c *rest.Call, in *eventInput) (*rest
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
 	v := view.OfEvent(store.EventSummary{Event: e, Size: len(e.Payload)})
-	v.Deliveries = &view.Counts{
-		Total: n.Total, Pending: n.Pending, Delivered: n.Delivered, Dead: n.Dead, Cancelled: n.Cancelled,
-	}
+	counts := view.Counts(n)
+	v.Deliveries = &counts
 	return &rest.Output[view.Event]{Body: v}, nil
 }
 
@@ -252,7 +232,7 @@ const (
 )
 
 // testEndpoint accepts a real event for one endpoint, whatever its types.
-func (a *API) testEndpoint(ctx context.Context, c *rest.Call, in *testInput) (*rest.Output[testView], error) {
+func (a *API) testEndpoint(ctx context.Context, c *rest.Call, in *testInput) (*rest.Accepted[testView], error) {
 	e, err := a.endpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
@@ -275,8 +255,8 @@ func (a *API) testEndpoint(ctx context.Context, c *rest.Call, in *testInput) (*r
 	return a.showTest(ctx, e, receipt)
 }
 
-func (a *API) showTest(ctx context.Context, e hook.Endpoint, receipt hook.Receipt) (*rest.Output[testView], error) {
-	out := &rest.Output[testView]{Body: testView{Event: hook.EventPrefix.Format(receipt.EventID)}}
+func (a *API) showTest(ctx context.Context, e hook.Endpoint, receipt hook.Receipt) (*rest.Accepted[testView], error) {
+	out := &rest.Accepted[testView]{Body: testView{Event: hook.EventPrefix.Format(receipt.EventID)}}
 	rows, _, err := a.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{Tenant: e.TenantID, Event: receipt.EventID}, store.Page{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("find delivery: %w", err)

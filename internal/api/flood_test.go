@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -39,37 +38,6 @@ func TestErrorsAreBounded(t *testing.T) {
 		if r.status != 422 || len(p.Errors) == 0 || len(p.Errors) > 20 || len(r.body) > 20_000 || !utf8.Valid(r.body) {
 			t.Errorf("%s = %d with %d errors in %d bytes", name, r.status, len(p.Errors), len(r.body))
 		}
-	}
-}
-
-// TestErrorsOfABatchAreBounded: the answer names each event, but not everything
-// that is wrong with all of them.
-func TestErrorsOfABatchAreBounded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	bad := `{"x1":1,"x2":2,"x3":3,"x4":4}`
-	body := `{"events":[` + strings.Repeat(bad+",", 999) + bad + `]}`
-	r := w.do(http.MethodPost, "/v1/tenants/"+w.a.id+"/events/batch", w.a.send, body)
-	var got struct {
-		Rejected int
-		Results  []struct {
-			Index, Status int
-			Error         struct {
-				Code, Detail string
-				Errors       []any
-			}
-		}
-	}
-	w.ok(json.Unmarshal(r.body, &got))
-	named := 0
-	for i, res := range got.Results {
-		named += len(res.Error.Errors)
-		if res.Index != i || res.Status != 422 || res.Error.Code == "" || res.Error.Detail == "" {
-			t.Fatalf("result %d = %+v", i, res)
-		}
-	}
-	if r.status != 422 || got.Rejected != 1000 || len(got.Results) != 1000 || named != 20 || len(r.body) > 250_000 {
-		t.Errorf("= %d, %d rejected, %d errors, %d bytes", r.status, got.Rejected, named, len(r.body))
 	}
 }
 

@@ -5,14 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // KeyFields embeds a key in another answer.
@@ -36,10 +34,6 @@ type keyInput struct {
 	Key string `path:"key" maxLength:"64"`
 }
 
-type keyList struct {
-	rest.PageParams
-}
-
 type meView struct {
 	Key     string  `json:"key"`
 	Name    string  `json:"name"`
@@ -49,41 +43,26 @@ type meView struct {
 }
 
 func (a *API) addKeyRoutes() {
-	tags := []string{"keys"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-keys", Method: http.MethodGet, Path: "/v1/keys",
-		Summary: "List API keys", Tags: tags,
-	}, rest.NeedAdmin, a.listKeys)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "create-key", Method: http.MethodPost, Path: "/v1/keys",
-		Summary: "Create an API key", Tags: tags, DefaultStatus: http.StatusCreated,
-	}, rest.NeedAdmin, a.createKey)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "revoke-key", Method: http.MethodDelete, Path: "/v1/keys/{key}",
-		Summary: "Revoke an API key", Tags: tags, DefaultStatus: http.StatusNoContent,
-	}, rest.NeedAdmin, a.revokeKey)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-me", Method: http.MethodGet, Path: "/v1/me",
-		Summary: "Tell which key this is", Tags: tags,
-	}, rest.NeedAnyKey, func(_ context.Context, c *rest.Call, _ *struct{}) (*rest.Output[meView], error) {
-		return &rest.Output[meView]{Body: meView{
-			Key: rest.KeyText(c.Key), Name: c.Key.Name, Scope: c.Key.Scope.String(),
-			Tenant: view.TenantOrNull(c.Key.TenantID), Version: a.cfg.Version,
-		}}, nil
-	})
+	g := a.server.Group("keys")
+	rest.Add(g, rest.NeedAdmin, "GET /v1/keys", "list-keys", "List API keys", a.listKeys)
+	rest.Add(g, rest.NeedAdmin, "POST /v1/keys", "create-key", "Create an API key", a.createKey)
+	rest.Add(g, rest.NeedAdmin, "DELETE /v1/keys/{key}", "revoke-key", "Revoke an API key", a.revokeKey)
+	rest.Add(g, rest.NeedAnyKey, "GET /v1/me", "get-me", "Tell which key this is", a.getMe)
 }
 
-func (a *API) listKeys(ctx context.Context, c *rest.Call, in *keyList) (*rest.ListOutput[view.Key], error) {
-	page, err := a.server.Page(c, in.PageParams)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := a.cfg.Store.ListKeys(ctx, page)
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	return rest.Paged(a.server, c, in.PageParams, rows, func(k hook.APIKey) hook.ID { return k.ID }, showKey)
+func (a *API) getMe(_ context.Context, c *rest.Call, _ *struct{}) (*rest.Output[meView], error) {
+	return &rest.Output[meView]{Body: meView{
+		Key: rest.KeyText(c.Key), Name: c.Key.Name, Scope: c.Key.Scope.String(),
+		Tenant: view.IDOrNull(hook.TenantPrefix, c.Key.TenantID), Version: a.cfg.Version,
+	}}, nil
 }
+
+func (a *API) listKeys(ctx context.Context, c *rest.Call, in *rest.PageParams) (*rest.ListOutput[view.Key], error) {
+	read := func(p store.Page) ([]hook.APIKey, error) { return a.cfg.Store.ListKeys(ctx, p) }
+	return rest.ListOf(a.server, c, *in, read, keyID, showKey)
+}
+
+func keyID(k hook.APIKey) hook.ID { return k.ID }
 
 func (a *API) createKey(ctx context.Context, c *rest.Call, in *keyCreate) (*rest.Created[keyCreated], error) {
 	k, err := a.newKey(ctx, c, in)

@@ -2,83 +2,131 @@ package api
 
 import (
 	"context"
-	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
+	"fmt"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
+// LaneQuery selects lanes.
+type LaneQuery struct {
+	rest.PageParams
+	Storm   string `query:"storm" enum:"true,false" doc:"With or without a retry storm."`
+	Growing string `query:"growing" enum:"true,false" doc:"With or without the early warning of their retry queue."`
+	State   string `query:"state" enum:"open,closed" doc:"Of the breaker."`
+	Paused  string `query:"paused" enum:"true,false" doc:"The endpoint is paused or disabled."`
+}
+
+type laneList struct {
+	rest.TenantPath
+	LaneQuery
+}
+
 func (a *API) addLaneRoutes() {
-	tags := []string{"endpoints"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-lane", Method: http.MethodGet, Path: endpointPath + "/lane",
-		Summary: "Get the lane of an endpoint", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[view.Lane], error) {
-		e, err := a.endpoint(ctx, c, in.Endpoint)
+	g := a.server.Group("endpoints")
+	rest.Add(g, rest.NeedRead, "GET "+endpointPath+"/lane", "get-lane", "Get the lane of an endpoint",
+		func(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[view.Lane], error) {
+			e, err := a.endpoint(ctx, c, in.Endpoint)
+			if err != nil {
+				return nil, err
+			}
+			return a.laneOf(ctx, e)
+		})
+	rest.Add(g, rest.NeedRead, "GET "+endpointPath+"/policy", "get-endpoint-policy",
+		"Get the resolved policy and where each value came from", a.getPolicy)
+	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/lanes", "list-lanes", "List lanes",
+		func(ctx context.Context, c *rest.Call, in *laneList) (*rest.ListOutput[view.Lane], error) {
+			return a.listLanes(ctx, c, &in.LaneQuery)
+		})
+	rest.Add(g, rest.NeedAdminRead, "GET /v1/lanes", "list-all-lanes", "List lanes of all tenants", a.listLanes)
+}
+
+// filter translates the parameters; the schema has checked their values.
+func (p *LaneQuery) filter(tenant hook.ID) store.LaneFilter {
+	choice := func(given, yes string) *bool {
+		if given == "" {
+			return nil
+		}
+		is := given == yes
+		return &is
+	}
+	return store.LaneFilter{
+		Tenant: tenant, Storm: choice(p.Storm, "true"), Growing: choice(p.Growing, "true"),
+		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"),
+	}
+}
+
+// shownLane is a lane and how it is shown.
+type shownLane struct {
+	endpoint hook.ID
+	watched  bool // by its owner, which has reason to
+	view     view.Lane
+}
+
+func (a *API) listLanes(ctx context.Context, c *rest.Call, in *LaneQuery) (*rest.ListOutput[view.Lane], error) {
+	read := func(p store.Page) ([]shownLane, error) {
+		endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c.Tenant), p)
 		if err != nil {
 			return nil, err
 		}
-		return a.laneOf(ctx, e)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-endpoint-policy", Method: http.MethodGet, Path: endpointPath + "/policy",
-		Summary: "Get the resolved policy and where each value came from", Tags: tags,
-	}, rest.NeedRead, a.getPolicy)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-lanes", Method: http.MethodGet, Path: tenantPath + "/lanes",
-		Summary: "List lanes", Tags: tags,
-	}, rest.NeedRead, func(ctx context.Context, c *rest.Call, in *laneList) (*rest.ListOutput[view.Lane], error) {
-		return a.listLanes(ctx, c, in.PageParams, in.LaneParams)
-	})
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-all-lanes", Method: http.MethodGet, Path: "/v1/lanes",
-		Summary: "List lanes of all tenants", Tags: tags,
-	}, rest.NeedAdminRead, func(ctx context.Context, c *rest.Call, in *allLaneList) (*rest.ListOutput[view.Lane], error) {
-		return a.listLanes(ctx, c, in.PageParams, in.LaneParams)
-	})
+		return a.showLanes(ctx, endpoints)
+	}
+	return rest.ListOf(a.server, c, in.PageParams, read,
+		func(l shownLane) hook.ID { return l.endpoint },
+		func(l shownLane) view.Lane { return l.view })
 }
 
-// laneOf shows the lane of an endpoint.
+// showLanes reads what belongs to the lanes of endpoints, each kind at once.
+func (a *API) showLanes(ctx context.Context, endpoints []hook.Endpoint) ([]shownLane, error) {
+	full, err := a.surround(ctx, endpoints)
+	if err != nil || len(full) == 0 {
+		return nil, err
+	}
+	rows, err := a.cfg.Store.LaneWatches(ctx, idsOf(endpoints))
+	if err != nil {
+		return nil, fmt.Errorf("read lane watches: %w", err)
+	}
+	watches := make(map[hook.ID]*hook.LaneWatch, len(rows))
+	for i := range rows {
+		watches[rows[i].EndpointID] = &rows[i]
+	}
+	out := make([]shownLane, len(full))
+	for i, s := range full {
+		r, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
+		if err != nil {
+			return nil, err
+		}
+		w, watched := watches[s.Endpoint.ID]
+		out[i] = shownLane{s.Endpoint.ID, watched, view.OfLane(s.Destination, &r.Policy, a.server.Now())}
+		if watched {
+			out[i].view.Storm, out[i].view.RetryQueue = view.OfStorm(w), view.OfRetryQueue(w)
+		}
+	}
+	return out, nil
+}
+
+// countedDepth is how far the queue of a lane is counted that nobody watches.
+const countedDepth = 10_000
+
+// laneOf shows the lane of an endpoint. A queue that its owner has no reason to
+// measure is measured here.
 func (a *API) laneOf(ctx context.Context, e hook.Endpoint) (*rest.Output[view.Lane], error) {
-	s, err := a.surroundOne(ctx, e)
+	lanes, err := a.showLanes(ctx, []hook.Endpoint{e})
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.resolve(s.TenantPolicy, e.Policy)
+	out := &rest.Output[view.Lane]{Body: lanes[0].view}
+	if lanes[0].watched {
+		return out, nil
+	}
+	depths, err := a.cfg.Store.RetryDepths(ctx, []hook.ID{e.ID}, a.server.Now(), countedDepth)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("measure retry queue: %w", err)
 	}
-	v := view.OfLane(s.Destination, &r.Policy, a.server.Now())
-	if v.Storm, v.RetryQueue, err = a.watchOf(ctx, e.ID); err != nil {
-		return nil, err
+	for _, d := range depths {
+		out.Body.RetryQueue = view.RetryQueue{Depth: &d.Depth, AtLeast: d.AtLeast}
 	}
-	return &rest.Output[view.Lane]{Body: v}, nil
-}
-
-func (a *API) getPolicy(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[view.Policy], error) {
-	e, err := a.endpoint(ctx, c, in.Endpoint)
-	if err != nil {
-		return nil, err
-	}
-	s, err := a.surroundOne(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	r, err := a.resolve(s.TenantPolicy, e.Policy)
-	if err != nil {
-		return nil, err
-	}
-	return outputPolicy(r)
-}
-
-func outputPolicy(r *policy.Resolved) (*rest.Output[view.Policy], error) {
-	v, err := view.OfPolicy(r)
-	if err != nil {
-		return nil, err
-	}
-	return &rest.Output[view.Policy]{Body: v}, nil
+	return out, nil
 }

@@ -10,14 +10,11 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
-// TestOperatorBounds: what a tenant writes is held against the operator's
+// TestOperatorsBoundsHoldForWhatIsWritten: what a tenant writes is held against the operator's
 // bounds; what was stored before them stays, and the rest of it can be changed.
-func TestOperatorBounds(t *testing.T) {
+func TestOperatorsBoundsHoldForWhatIsWritten(t *testing.T) {
 	t.Parallel()
-	limits, err := policy.ParseLimits([]byte(`{"retry":{"max_attempts":{"max":30}},"breaker":{"enabled":true}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limits := &policy.Limits{MaxAttempts: 30, RequireBreaker: true}
 	w := newWorldWith(t, func(cfg *api.Config) { cfg.PolicyLimits = limits })
 	path := "/v1/tenants/" + w.a.id + "/endpoints"
 	refused := func(r reply, field, bound string) {

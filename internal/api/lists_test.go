@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -25,7 +26,7 @@ func (w *world) page(path, key string) (ids []string, cursor string) {
 	return ids, cursor
 }
 
-func TestPaging(t *testing.T) {
+func TestPagesAddUpToTheWholeList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 5 {
@@ -92,7 +93,7 @@ func TestPagesAreStable(t *testing.T) {
 	}
 }
 
-func TestCursors(t *testing.T) {
+func TestCursorsWorkForTheirOwnListOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 3 {
@@ -127,8 +128,8 @@ func TestCursors(t *testing.T) {
 	w.must(200, http.MethodGet, path+"/?limit=3&cursor="+cursor, w.a.read, nil) // the same list
 }
 
-// TestShortPages finds one delivery among many, looking at few for each page.
-func TestShortPages(t *testing.T) {
+// TestShortPagesLeadToTheRest finds one delivery among many, looking at few for each page.
+func TestShortPagesLeadToTheRest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "one"})
@@ -164,7 +165,7 @@ func TestShortPages(t *testing.T) {
 	}
 }
 
-func TestDeliveryFilters(t *testing.T) {
+func TestDeliveryFiltersSelect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ep1 := w.endpoint(w.a, map[string]any{"uid": "one", "types": []string{"order.*"}})
@@ -209,7 +210,7 @@ func TestDeliveryFilters(t *testing.T) {
 	}
 }
 
-func TestEventFilters(t *testing.T) {
+func TestEventFiltersSelect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, nil)
@@ -242,5 +243,25 @@ func TestEventFilters(t *testing.T) {
 	with := string(w.must(200, http.MethodGet, "/v1/tenants/acme/events?q=k1&with=payload", w.a.read, nil).body)
 	if strings.Contains(list, `"payload"`) || !strings.Contains(with, `"payload":{"a":1}`) {
 		t.Errorf("without payload: %s\nwith payload: %s", list, with)
+	}
+}
+
+// TestListsAreReadable whatever publishers put into a payload.
+func TestListsAreReadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := "/v1/tenants/" + w.a.id + "/events"
+	const payload = "{\"name\":\"M\xfcller\"}"
+	w.must(202, http.MethodPost, path, w.a.send, `{"type":"a","payload":`+payload+`}`)
+	r := w.must(200, http.MethodGet, path+"?with=payload", w.a.read, nil)
+	var got struct {
+		Data []struct {
+			Payload       json.RawMessage
+			PayloadBase64 []byte `json:"payload_base64"`
+		}
+	}
+	w.ok(json.Unmarshal(r.body, &got))
+	if len(got.Data) != 1 || got.Data[0].Payload != nil || string(got.Data[0].PayloadBase64) != payload {
+		t.Errorf("list = %s", r.body)
 	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,25 +13,64 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
-// resolvePolicy expands the levels; nil or empty ones are left out.
-func resolvePolicy(limits *policy.Limits, server, tenant, endpoint []byte) (*policy.Resolved, error) {
-	var levels []policy.Level
-	for _, l := range []policy.Level{
-		{Name: policy.LevelServer, JSON: server},
-		{Name: policy.LevelTenant, JSON: tenant},
-		{Name: policy.LevelEndpoint, JSON: endpoint},
-	} {
-		if len(l.JSON) > 0 {
-			levels = append(levels, l)
+type presetInput struct {
+	Name string `path:"name" maxLength:"64"`
+}
+
+type previewInput struct {
+	Body struct {
+		Policy json.RawMessage `json:"policy" doc:"A policy level, tried over the server's."`
+	}
+}
+
+func (a *API) addPolicyRoutes() {
+	g := a.server.Group("policies")
+	rest.Add(g, rest.NeedRead, "GET /v1/presets", "list-presets", "List presets", a.listPresets)
+	rest.Add(g, rest.NeedRead, "GET /v1/presets/{name}", "get-preset", "Get a preset", a.getPreset)
+	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it", a.previewPolicy)
+}
+
+func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {
+	out := &rest.ListOutput[view.Preset]{}
+	for _, p := range policy.Presets() {
+		v, err := view.OfPreset(p)
+		if err != nil {
+			return nil, err
+		}
+		out.Body.Data = append(out.Body.Data, v)
+	}
+	return out, nil
+}
+
+func (a *API) getPreset(_ context.Context, _ *rest.Call, in *presetInput) (*rest.Output[view.Preset], error) {
+	for _, p := range policy.Presets() {
+		if p.Name == in.Name {
+			v, err := view.OfPreset(p)
+			return &rest.Output[view.Preset]{Body: v}, err
 		}
 	}
-	return policy.Resolve(limits, levels...)
+	return nil, hook.ErrNotFound
+}
+
+// previewPolicy resolves a candidate as an endpoint's level, so that the
+// operator's limits hold for it.
+func (a *API) previewPolicy(_ context.Context, _ *rest.Call, in *previewInput) (*rest.Output[view.Policy], error) {
+	bad := &rest.Invalid{}
+	level := newPolicy(bad, in.Body.Policy)
+	resolved, err := a.checkPolicy(bad, nil, level, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := bad.Err(); err != nil {
+		return nil, err
+	}
+	return outputPolicy(resolved)
 }
 
 // resolve expands a stored policy over the server's level. The operator's
 // bounds are for what is written: one that was stored before them stays.
 func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
-	return resolvePolicy(a.cfg.PolicyLimits.Unbound(), a.cfg.ServerPolicy, tenant, endpoint)
+	return policy.Resolve(nil, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
 }
 
 // checkPolicy adds what is wrong with a policy, and returns it expanded. A
@@ -39,9 +79,9 @@ func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
 func (a *API) checkPolicy(e *rest.Invalid, tenant, endpoint []byte, stored bool) (*policy.Resolved, error) {
 	limits := a.cfg.PolicyLimits
 	if stored {
-		limits = limits.Unbound()
+		limits = nil
 	}
-	r, err := resolvePolicy(limits, a.cfg.ServerPolicy, tenant, endpoint)
+	r, err := policy.Resolve(limits, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
 	if bad, ok := errors.AsType[*hook.Invalid](err); ok {
 		e.Take(bad)
 		return nil, nil
@@ -83,4 +123,24 @@ func newPolicy(e *rest.Invalid, given json.RawMessage) json.RawMessage {
 		return view.EmptyObject
 	}
 	return compact.Bytes()
+}
+
+func (a *API) getPolicy(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[view.Policy], error) {
+	s, err := a.shownEndpoint(ctx, c, in.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return outputPolicy(r)
+}
+
+func outputPolicy(r *policy.Resolved) (*rest.Output[view.Policy], error) {
+	v, err := view.OfPolicy(r)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Output[view.Policy]{Body: v}, nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -11,7 +12,7 @@ import (
 
 type replayAction struct {
 	ReplayPath
-	Body *noteBody
+	Noted
 }
 
 type replayPatch struct {
@@ -34,14 +35,13 @@ func (a *API) patchReplay(ctx context.Context, c *rest.Call, in *replayPatch) (*
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	var out *rest.Versioned[view.Replay]
-	err := in.RetryUpdate(func() error {
+	return rest.Update(in.IfMatch, func() (*rest.Versioned[view.Replay], error) {
 		before, err := a.replay(ctx, c, in.Replay)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := in.Check(before.Version); err != nil {
-			return err
+			return nil, err
 		}
 		j := before
 		in.Body.PerMinute.Apply(&j.PerMinute)
@@ -51,66 +51,50 @@ func (a *API) patchReplay(ctx context.Context, c *rest.Call, in *replayPatch) (*
 		}
 		j.CurrentPerMinute = min(j.CurrentPerMinute, view.PaceOf(&j).Max())
 		j, err = a.storeReplay(ctx, c, before, j, "replay.change", "")
-		out = &rest.Versioned[view.Replay]{ETag: rest.ETag(j.Version), Body: view.OfReplay(&j, c.Now)}
-		return err
+		return &rest.Versioned[view.Replay]{ETag: rest.ETag(j.Version), Body: view.OfReplay(&j, c.Now)}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // commandReplay changes the state of a replay on a person's word. Asked for the
 // state it has, it changes nothing.
 func (a *API) commandReplay(ctx context.Context, c *rest.Call, in *replayAction, action string, change func(*hook.ReplayJob)) (*rest.Output[view.Replay], error) {
-	note := ""
-	if in.Body != nil {
-		note = in.Body.Note
-	}
-	bad := &rest.Invalid{}
-	bad.CheckText("note", note, 500)
-	if err := bad.Err(); err != nil {
+	note, err := in.note()
+	if err != nil {
 		return nil, err
 	}
-	var out *rest.Output[view.Replay]
-	err := rest.IfMatch{}.RetryUpdate(func() error {
+	return rest.Update(rest.IfMatch{}, func() (*rest.Output[view.Replay], error) {
 		before, err := a.replay(ctx, c, in.Replay)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		j := before
 		j.UpdatedAt = c.Now
 		change(&j)
 		if j.State == hook.ReplayQueued && before.State == hook.ReplayPaused {
-			if err := a.checkResumable(ctx, &j); err != nil {
-				return err
+			if _, err := a.replayed(ctx, j.EndpointID); err != nil {
+				return nil, err
 			}
 		}
 		j, err = a.storeReplay(ctx, c, before, j, action, note)
-		out = &rest.Output[view.Replay]{Body: view.OfReplay(&j, c.Now)}
-		return err
+		return &rest.Output[view.Replay]{Body: view.OfReplay(&j, c.Now)}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
-// checkResumable refuses to go on towards an endpoint that is turned off.
-func (a *API) checkResumable(ctx context.Context, j *hook.ReplayJob) error {
-	if j.EndpointID == 0 {
-		return nil
+// replayed reads the endpoint that a replay is about, which is empty when there
+// are several or it is gone. One that is turned off takes nothing.
+func (a *API) replayed(ctx context.Context, endpoint hook.ID) (hook.Endpoint, error) {
+	if endpoint == 0 {
+		return hook.Endpoint{}, nil
 	}
-	dests, err := a.cfg.Store.Destinations(ctx, []hook.ID{j.EndpointID})
+	dests, err := a.destinations(ctx, []hook.ID{endpoint})
 	if err != nil {
-		return fmt.Errorf("read endpoint: %w", err)
+		return hook.Endpoint{}, err
 	}
-	for _, d := range dests {
-		if d.Endpoint.State == hook.Disabled {
-			return errEndpointDisabled()
-		}
+	e := dests[endpoint].Endpoint
+	if e.State == hook.Disabled {
+		return e, rest.NewProblem(http.StatusConflict, "endpoint_disabled", "the endpoint is disabled; resume it first")
 	}
-	return nil
+	return e, nil
 }
 
 // storeReplay stores a change of a replay that has not ended, if there is one.
@@ -119,10 +103,7 @@ func (a *API) storeReplay(ctx context.Context, c *rest.Call, before, after hook.
 		return before, rest.Conflict(before.State.String(), "the replay has ended")
 	}
 	after.UpdatedAt = c.Now
-	diff := map[string]any{}
-	for name, f := range diffOf(view.OfReplay(&before, c.Now), view.OfReplay(&after, c.Now)) {
-		diff[name] = f
-	}
+	diff := diffOf(view.OfReplay(&before, c.Now), view.OfReplay(&after, c.Now))
 	if len(diff) == 0 {
 		return before, nil
 	}

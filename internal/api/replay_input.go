@@ -1,10 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
@@ -80,44 +80,24 @@ func (d *replayDraft) setTotal() {
 
 func (d *replayDraft) setPace(p policy.Replay, in *replayCreate) {
 	j := &d.job
-	j.PerMinute, j.Ramp, j.MaxMultiple, j.PauseErrorPercent = p.PerMinute, p.Ramp, float64(p.MaxMultiple), p.PauseErrorPercent
-	if in.Body.PerMinute != 0 {
-		j.PerMinute = in.Body.PerMinute
-	}
-	if in.Body.MaxMultiple != 0 {
-		j.MaxMultiple = in.Body.MaxMultiple
-	}
-	if in.Body.PauseErrorPercent != 0 {
-		j.PauseErrorPercent = in.Body.PauseErrorPercent
-	}
+	j.PerMinute, j.Ramp = cmp.Or(in.Body.PerMinute, p.PerMinute), p.Ramp
+	j.MaxMultiple = cmp.Or(in.Body.MaxMultiple, float64(p.MaxMultiple))
+	j.PauseErrorPercent = cmp.Or(in.Body.PauseErrorPercent, p.PauseErrorPercent)
 	j.CurrentPerMinute = j.PerMinute
 }
 
 // replayPace returns the pace by policy. A replay of a disabled endpoint is
 // refused; a deleted one has none and is skipped later.
 func (a *API) replayPace(ctx context.Context, t hook.Tenant, endpoint hook.ID) (policy.Replay, error) {
-	var level []byte
-	if endpoint != 0 {
-		dests, err := a.cfg.Store.Destinations(ctx, []hook.ID{endpoint})
-		if err != nil {
-			return policy.Replay{}, fmt.Errorf("read endpoint: %w", err)
-		}
-		for _, d := range dests {
-			if d.Endpoint.State == hook.Disabled {
-				return policy.Replay{}, errEndpointDisabled()
-			}
-			level = d.Endpoint.Policy
-		}
+	e, err := a.replayed(ctx, endpoint)
+	if err != nil {
+		return policy.Replay{}, err
 	}
-	r, err := a.resolve(t.Policy, level)
+	r, err := a.resolve(t.Policy, e.Policy)
 	if err != nil {
 		return policy.Replay{}, fmt.Errorf("resolve policy: %w", err)
 	}
 	return r.Policy.Replay, nil
-}
-
-func errEndpointDisabled() *rest.Problem {
-	return rest.NewProblem(http.StatusConflict, "endpoint_disabled", "the endpoint is disabled; resume it first")
 }
 
 // replayFilter reads the filter; everything that is wrong is told at once.
@@ -144,11 +124,7 @@ func (a *API) replayFilter(ctx context.Context, c *rest.Call, in *replayCreate) 
 	f.Deliveries = parseList(bad, "delivery_ids", b.DeliveryIDs, hook.DeliveryPrefix.Parse)
 	slices.Sort(f.Deliveries)
 	f.Deliveries = slices.Compact(f.Deliveries)
-	for i, p := range b.Types {
-		if err := hook.CheckPattern(p); err != nil {
-			bad.AddAs("type_invalid", fmt.Sprintf("types[%d]", i), err.Error())
-		}
-	}
+	checkTypes(bad, b.Types)
 	f.Since, f.Until = bad.Moment("since", b.Since, c.Now), bad.Moment("until", b.Until, c.Now)
 	return f, bad.Err()
 }
@@ -175,7 +151,7 @@ func parseList[T any](bad *rest.Invalid, path string, texts []string, parse func
 	for i, s := range texts {
 		v, err := parse(s)
 		if err != nil {
-			bad.Add(fmt.Sprintf("%s[%d]", path, i), "invalid", err.Error())
+			bad.Add(rest.At(path, i), "invalid", err.Error())
 			continue
 		}
 		out = append(out, v)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -65,28 +66,21 @@ func (a *API) previewReplay(ctx context.Context, c *rest.Call, d *replayDraft) (
 
 // previewEndpoints lists the endpoints, those with most deliveries first.
 func (a *API) previewEndpoints(ctx context.Context, d *replayDraft, p *view.ReplayPreview) error {
-	var ids []hook.ID
-	for id := range d.counts {
-		ids = append(ids, id)
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	slices.SortFunc(ids, func(a, b hook.ID) int { return cmp.Or(cmp.Compare(d.counts[b], d.counts[a]), cmp.Compare(a, b)) })
-	dests, err := a.cfg.Store.Destinations(ctx, ids)
+	ids := slices.SortedFunc(maps.Keys(d.counts), func(a, b hook.ID) int {
+		return cmp.Or(cmp.Compare(d.counts[b], d.counts[a]), cmp.Compare(a, b))
+	})
+	dests, err := a.destinations(ctx, ids)
 	if err != nil {
-		return fmt.Errorf("read destinations: %w", err)
-	}
-	states := make(map[hook.ID]string, len(dests))
-	for _, dest := range dests {
-		states[dest.Endpoint.ID] = view.LaneState(dest)
-		if dest.Endpoint.State != hook.Active {
-			states[dest.Endpoint.ID] = dest.Endpoint.State.String()
-		}
+		return err
 	}
 	skipped, waiting := int64(0), 0
 	for _, id := range ids {
-		state := cmp.Or(states[id], "deleted")
+		state := "deleted"
+		if dest, ok := dests[id]; ok {
+			if state = view.LaneState(dest); dest.Endpoint.State != hook.Active {
+				state = dest.Endpoint.State.String()
+			}
+		}
 		p.PerEndpoint = append(p.PerEndpoint, view.ReplayEndpointCount{Endpoint: hook.EndpointPrefix.Format(id), Count: d.counts[id], State: state})
 		switch state {
 		case "deleted", hook.Disabled.String():

@@ -20,10 +20,6 @@ type ReplayPath struct {
 	Replay string `path:"replay" maxLength:"64"`
 }
 
-type replayInput struct {
-	ReplayPath
-}
-
 type replayList struct {
 	rest.TenantPath
 	rest.PageParams
@@ -37,33 +33,27 @@ type replayCreated struct {
 	Body     replayOrPreview
 }
 
+// DefaultStatus is that of a new replay.
+func (*replayCreated) DefaultStatus() int { return http.StatusCreated }
+
 const (
 	replaysPath = tenantPath + "/replays"
 	replayPath  = replaysPath + "/{replay}"
 )
 
 func (a *API) addReplayRoutes() {
-	tags := []string{"replays"}
+	g := a.server.Group("replays")
 	preview := &huma.Response{
 		Description: "What would be replayed (dry_run)",
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: a.server.Schema(reflect.TypeFor[view.ReplayPreview]())}},
 	}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-replays", Method: http.MethodGet, Path: replaysPath, Summary: "List replays", Tags: tags,
-	}, rest.NeedRead, a.listReplays)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "create-replay", Method: http.MethodPost, Path: replaysPath,
-		Summary: "Deliver dead, delivered or cancelled deliveries again", Tags: tags, DefaultStatus: http.StatusCreated,
-		Description: "What matches now is made pending again, at a pace that grows while the destination copes. " +
-			"One replay of an endpoint runs at a time, the next one waits.",
-		Responses: map[string]*huma.Response{"200": preview},
-	}, rest.NeedWrite, a.createReplay)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-replay", Method: http.MethodGet, Path: replayPath, Summary: "Get a replay", Tags: tags,
-	}, rest.NeedRead, a.getReplay)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "change-replay", Method: http.MethodPatch, Path: replayPath, Summary: "Change the pace of a replay", Tags: tags,
-	}, rest.NeedWrite, a.patchReplay)
+	rest.Add(g, rest.NeedRead, "GET "+replaysPath, "list-replays", "List replays", a.listReplays)
+	rest.Add(g, rest.NeedWrite, "POST "+replaysPath, "create-replay", "Deliver dead, delivered or cancelled deliveries again", a.createReplay,
+		rest.Describe("What matches now is made pending again, at a pace that grows while the destination copes. "+
+			"One replay of an endpoint runs at a time, the next one waits."),
+		rest.MayAnswer("200", preview))
+	rest.Add(g, rest.NeedRead, "GET "+replayPath, "get-replay", "Get a replay", a.getReplay)
+	rest.Add(g, rest.NeedWrite, "PATCH "+replayPath, "change-replay", "Change the pace of a replay", a.patchReplay)
 	for _, act := range []struct {
 		name, summary string
 		change        func(*hook.ReplayJob)
@@ -72,45 +62,35 @@ func (a *API) addReplayRoutes() {
 		{"resume", "Go on from where it was, at the first pace", resumeReplay},
 		{"cancel", "End it; what was not fed stays as it is", cancelReplay},
 	} {
-		rest.Register(a.server, huma.Operation{
-			OperationID: act.name + "-replay", Method: http.MethodPost, Path: replayPath + "/" + act.name, Summary: act.summary, Tags: tags,
-		}, rest.NeedWrite, func(ctx context.Context, c *rest.Call, in *replayAction) (*rest.Output[view.Replay], error) {
-			return a.commandReplay(ctx, c, in, "replay."+act.name, act.change)
-		})
+		rest.Add(g, rest.NeedWrite, "POST "+replayPath+"/"+act.name, act.name+"-replay", act.summary,
+			func(ctx context.Context, c *rest.Call, in *replayAction) (*rest.Output[view.Replay], error) {
+				return a.commandReplay(ctx, c, in, "replay."+act.name, act.change)
+			})
 	}
 }
 
 func (a *API) listReplays(ctx context.Context, c *rest.Call, in *replayList) (*rest.ListOutput[view.Replay], error) {
-	page, err := a.server.Page(c, in.PageParams)
-	if err != nil {
-		return nil, err
-	}
-	var states []hook.ReplayState
-	for _, s := range in.Status {
-		state, err := hook.ParseReplayState(s)
-		if err != nil {
-			return nil, rest.BadParameter("query.status", err.Error())
+	read := func(p store.Page) ([]hook.ReplayJob, error) {
+		var states []hook.ReplayState
+		for _, s := range in.Status {
+			state, err := hook.ParseReplayState(s)
+			if err != nil {
+				return nil, rest.BadParameter("query.status", err.Error())
+			}
+			states = append(states, state)
 		}
-		states = append(states, state)
+		return a.cfg.Store.ListReplays(ctx, c.Tenant, states, p)
 	}
-	rows, err := a.cfg.Store.ListReplays(ctx, c.Tenant, states, page)
-	if err != nil {
-		return nil, fmt.Errorf("list replays: %w", err)
-	}
-	return rest.Paged(a.server, c, in.PageParams, rows,
+	return rest.ListOf(a.server, c, in.PageParams, read,
 		func(j hook.ReplayJob) hook.ID { return j.ID },
 		func(j hook.ReplayJob) view.Replay { return view.OfReplay(&j, c.Now) })
 }
 
 func (a *API) replay(ctx context.Context, c *rest.Call, text string) (hook.ReplayJob, error) {
-	id, err := hook.ReplayPrefix.Parse(text)
-	if err != nil {
-		return hook.ReplayJob{}, hook.ErrNotFound
-	}
-	return a.cfg.Store.ReplayByID(ctx, c.Tenant, id)
+	return byID(ctx, c, hook.ReplayPrefix, text, a.cfg.Store.ReplayByID)
 }
 
-func (a *API) getReplay(ctx context.Context, c *rest.Call, in *replayInput) (*rest.Versioned[view.Replay], error) {
+func (a *API) getReplay(ctx context.Context, c *rest.Call, in *ReplayPath) (*rest.Versioned[view.Replay], error) {
 	j, err := a.replay(ctx, c, in.Replay)
 	if err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func TestReplayOfNamedDeliveries(t *testing.T) {
 	}
 }
 
-func TestReplayPreview(t *testing.T) {
+func TestPreviewTellsWhatAReplayWouldDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	gone := w.endpoint(w.a, map[string]any{"uid": "gone", "types": []string{"a"}})
@@ -172,7 +172,7 @@ func (w *world) openLane(endpoint string) {
 	}}}))
 }
 
-func TestReplayProgress(t *testing.T) {
+func TestReplayTellsHowFarItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, nil)
@@ -202,7 +202,7 @@ func TestReplayProgress(t *testing.T) {
 	}
 }
 
-func TestReplayActions(t *testing.T) {
+func TestReplayFollowsCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "main"})
@@ -256,7 +256,7 @@ func TestReplayActions(t *testing.T) {
 	}
 }
 
-func TestReplayPaceChanges(t *testing.T) {
+func TestPaceOfAReplayCanChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, nil)
@@ -286,7 +286,7 @@ func TestReplayPaceChanges(t *testing.T) {
 	w.must(412, http.MethodPatch, path, w.a.write, `{"per_minute":10}`, "If-Match", fmt.Sprintf(`"%d"`, version))
 }
 
-func TestReplayList(t *testing.T) {
+func TestReplaysAreListedByStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, nil)

@@ -99,8 +99,8 @@ var unknownIDs = map[string]string{
 	"replay": "rpl_0000000000000", "key": "key_0000000000000", "name": "none",
 }
 
-// TestScopes tries every scope on every route of the table.
-func TestScopes(t *testing.T) {
+// TestScopesOpenTheirRoutesOnly tries every scope on every route of the table.
+func TestScopesOpenTheirRoutesOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	keys := map[string]string{
@@ -142,9 +142,9 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestForeignObjects lets a key of one tenant try every id of another on every
+// TestForeignObjectsDoNotExist lets a key of one tenant try every id of another on every
 // route. It must learn nothing, not even that the object exists.
-func TestForeignObjects(t *testing.T) {
+func TestForeignObjectsDoNotExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "mine"})
@@ -238,8 +238,8 @@ func TestListsStayInTheirTenant(t *testing.T) {
 	}
 }
 
-// TestDocument checks that the OpenAPI document is complete.
-func TestDocument(t *testing.T) {
+// TestDocumentDescribesEveryRoute checks that the OpenAPI document is complete.
+func TestDocumentDescribesEveryRoute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	doc := w.must(200, http.MethodGet, "/openapi.json", "", nil).object(t)

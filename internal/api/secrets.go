@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/http"
+	"slices"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -73,10 +71,8 @@ func kindOf(s hook.Signature) hook.Scheme {
 // kindsOf lists the kinds of keys, that of the first signature first.
 func kindsOf(list []hook.Signature) []hook.Scheme {
 	var out []hook.Scheme
-	seen := map[hook.Scheme]bool{}
 	for _, s := range list {
-		if k := kindOf(s); !seen[k] {
-			seen[k] = true
+		if k := kindOf(s); !slices.Contains(out, k) {
 			out = append(out, k)
 		}
 	}
@@ -84,12 +80,7 @@ func kindsOf(list []hook.Signature) []hook.Scheme {
 }
 
 func wantsKind(list []hook.Signature, kind hook.Scheme) bool {
-	for _, s := range list {
-		if kindOf(s) == kind {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(kindsOf(list), kind)
 }
 
 func drawSecret(kind hook.Scheme) (sign.Secret, error) {
@@ -118,7 +109,7 @@ func (a *API) sealSecret(c *rest.Call, e hook.Endpoint, s sign.Secret) (hook.Sec
 // addMissingSecrets gives an endpoint the keys that its changed signatures
 // need. It runs before the change itself: a key without a signature does no
 // harm, a signature without a key would.
-func (a *API) addMissingSecrets(ctx context.Context, c *rest.Call, d *draft, have []hook.Secret) error {
+func (a *API) addMissingSecrets(ctx context.Context, c *rest.Call, d *endpointDraft, have []hook.Secret) error {
 	for _, kind := range kindsOf(d.endpoint.Signatures) {
 		if hasActive(have, kind, c.Now) {
 			continue
@@ -140,12 +131,11 @@ func (a *API) addMissingSecrets(ctx context.Context, c *rest.Call, d *draft, hav
 }
 
 func hasActive(list []hook.Secret, kind hook.Scheme, now time.Time) bool {
-	for _, s := range list {
-		if s.Scheme == kind && (s.ExpiresAt.IsZero() || now.Before(s.ExpiresAt)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(s hook.Secret) bool { return s.Scheme == kind && isActive(s, now) })
+}
+
+func isActive(s hook.Secret, now time.Time) bool {
+	return s.ExpiresAt.IsZero() || now.Before(s.ExpiresAt)
 }
 
 // rotate stores a new key; older ones of its kind end at previousExpire.
@@ -164,15 +154,10 @@ func (a *API) rotate(ctx context.Context, c *rest.Call, e hook.Endpoint, s sign.
 }
 
 func (a *API) addSecretRoutes() {
-	tags := []string{"secrets"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "rotate-secret", Method: http.MethodPost, Path: endpointPath + "/rotate-secret",
-		Summary: "Make a new secret; the old one signs on during the overlap", Tags: tags,
-	}, rest.NeedWrite, a.rotateSecret)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-secret", Method: http.MethodGet, Path: endpointPath + "/secret",
-		Summary: "Read the secrets; every read is audited", Tags: tags,
-	}, rest.NeedWrite, a.getSecret)
+	g := a.server.Group("secrets")
+	rest.Add(g, rest.NeedWrite, "POST "+endpointPath+"/rotate-secret", "rotate-secret",
+		"Make a new secret; the old one signs on during the overlap", a.rotateSecret)
+	rest.Add(g, rest.NeedWrite, "GET "+endpointPath+"/secret", "get-secret", "Read the secrets; every read is audited", a.getSecret)
 }
 
 type rotateInput struct {
@@ -277,7 +262,7 @@ type secretView struct {
 
 // getSecret writes its audit record before it shows anything: a read that is
 // not on record must not happen.
-func (a *API) getSecret(ctx context.Context, c *rest.Call, in *endpointInput) (*rest.Output[secretsView], error) {
+func (a *API) getSecret(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[secretsView], error) {
 	e, err := a.endpoint(ctx, c, in.Endpoint)
 	if err != nil {
 		return nil, err
@@ -292,7 +277,7 @@ func (a *API) getSecret(ctx context.Context, c *rest.Call, in *endpointInput) (*
 	}
 	out := &rest.Output[secretsView]{Body: secretsView{Secrets: []secretView{}}}
 	for _, s := range stored {
-		if !s.ExpiresAt.IsZero() && !c.Now.Before(s.ExpiresAt) {
+		if !isActive(s, c.Now) {
 			continue
 		}
 		opened, err := a.openSecret(s)

@@ -68,7 +68,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	}
 }
 
-func TestRotation(t *testing.T) {
+func TestOldSecretSignsDuringTheOverlap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "main"})
@@ -98,9 +98,9 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestAudit checks that every write leaves a record that names who, what, from
+// TestChangesLeaveARecord checks that every write leaves a record that names who, what, from
 // where and under which request.
-func TestAudit(t *testing.T) {
+func TestChangesLeaveARecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "main", "headers": map[string]string{"X-Old": "1"}})

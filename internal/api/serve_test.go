@@ -1,12 +1,16 @@
 package api_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 func TestEveryAnswerHasHeaders(t *testing.T) {
@@ -35,7 +39,7 @@ func TestEveryAnswerHasHeaders(t *testing.T) {
 	}
 }
 
-func TestRequestID(t *testing.T) {
+func TestRequestIDIsTheClientsWhenHarmless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for given, kept := range map[string]bool{
@@ -53,7 +57,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if r := w.must(200, http.MethodGet, "/readyz?verbose", "", nil); r.text(t, "version") != "1.2.3" {
@@ -76,5 +80,23 @@ func TestNewRefusesHalfAConfig(t *testing.T) {
 	t.Parallel()
 	if _, err := api.New(api.Config{}); err == nil {
 		t.Error("New accepted an empty config")
+	}
+}
+
+// tooSlow is a store whose database has no time for lists.
+type tooSlow struct{ api.Store }
+
+func (tooSlow) ListTenants(context.Context, string, store.Page) ([]hook.Tenant, error) {
+	return nil, fmt.Errorf("list tenants: %w: canceling statement due to statement timeout", hook.ErrOverloaded)
+}
+
+// TestReadsOfASlowDatabaseAreTriedAgain: nothing is broken on our side, and the
+// client is told to come back.
+func TestReadsOfASlowDatabaseAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(cfg *api.Config) { cfg.Store = tooSlow{cfg.Store} })
+	r := w.do(http.MethodGet, "/v1/tenants", w.admin, nil)
+	if p := r.problem(t); r.status != 503 || p.Code != "overloaded" || r.header.Get("Retry-After") != "1" {
+		t.Errorf("= %d %s, Retry-After %q", r.status, r.body, r.header.Get("Retry-After"))
 	}
 }

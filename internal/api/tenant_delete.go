@@ -23,6 +23,9 @@ type tenantDeleted struct {
 	Body   *deletedView
 }
 
+// DefaultStatus is that of a forced deletion.
+func (*tenantDeleted) DefaultStatus() int { return http.StatusAccepted }
+
 type deletedView struct {
 	Endpoints int   `json:"endpoints"`
 	Cancelled int64 `json:"cancelled" doc:"Pending deliveries."`
@@ -78,24 +81,17 @@ func (a *API) emptyTenant(ctx context.Context, c *rest.Call, tenant hook.ID) (*d
 // revokeKeysOf revokes the keys of one tenant.
 func (a *API) revokeKeysOf(ctx context.Context, c *rest.Call, tenant hook.ID) (int, error) {
 	count := 0
-	page := store.Page{Limit: 250}
-	for {
-		keys, err := a.cfg.Store.ListKeys(ctx, page)
-		if err != nil {
-			return count, fmt.Errorf("list keys: %w", err)
-		}
+	err := eachPage(func(p store.Page) ([]hook.APIKey, error) { return a.cfg.Store.ListKeys(ctx, p) }, keyID, func(keys []hook.APIKey) error {
 		for _, k := range keys {
 			if k.TenantID != tenant || !k.RevokedAt.IsZero() {
 				continue
 			}
 			if err := a.revoke(ctx, c, k); err != nil {
-				return count, err
+				return err
 			}
 			count++
 		}
-		if len(keys) < page.Limit {
-			return count, nil
-		}
-		page.After = keys[len(keys)-1].ID
-	}
+		return nil
+	})
+	return count, err
 }

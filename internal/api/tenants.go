@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,11 +13,8 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
-
-type tenantInput struct {
-	rest.TenantPath
-}
 
 type tenantCreate struct {
 	Body struct {
@@ -60,40 +56,18 @@ const (
 )
 
 func (a *API) addTenantRoutes() {
-	tags := []string{"tenants"}
-	rest.Register(a.server, huma.Operation{
-		OperationID: "list-tenants", Method: http.MethodGet, Path: tenantsPath,
-		Summary: "List tenants", Tags: tags,
-	}, rest.NeedAdminRead, a.listTenants)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "create-tenant", Method: http.MethodPost, Path: tenantsPath,
-		Summary: "Create a tenant", Tags: tags, DefaultStatus: http.StatusCreated,
-	}, rest.NeedAdmin, a.createTenant)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "get-tenant", Method: http.MethodGet, Path: tenantPath,
-		Summary: "Get a tenant", Tags: tags,
-	}, rest.NeedRead, a.getTenant)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "change-tenant", Method: http.MethodPatch, Path: tenantPath,
-		Summary: "Change a tenant", Tags: tags,
-	}, rest.NeedAdmin, a.patchTenant)
-	rest.Register(a.server, huma.Operation{
-		OperationID: "delete-tenant", Method: http.MethodDelete, Path: tenantPath,
-		Summary: "Delete a tenant", Tags: tags, DefaultStatus: http.StatusAccepted,
-		Responses: map[string]*huma.Response{"204": {Description: "Deleted; without force"}},
-	}, rest.NeedAdmin, a.deleteTenant)
+	g := a.server.Group("tenants")
+	rest.Add(g, rest.NeedAdminRead, "GET "+tenantsPath, "list-tenants", "List tenants", a.listTenants)
+	rest.Add(g, rest.NeedAdmin, "POST "+tenantsPath, "create-tenant", "Create a tenant", a.createTenant)
+	rest.Add(g, rest.NeedRead, "GET "+tenantPath, "get-tenant", "Get a tenant", a.getTenant)
+	rest.Add(g, rest.NeedAdmin, "PATCH "+tenantPath, "change-tenant", "Change a tenant", a.patchTenant)
+	rest.Add(g, rest.NeedAdmin, "DELETE "+tenantPath, "delete-tenant", "Delete a tenant", a.deleteTenant,
+		rest.MayAnswer("204", &huma.Response{Description: "Deleted; without force"}))
 }
 
 func (a *API) listTenants(ctx context.Context, c *rest.Call, in *tenantList) (*rest.ListOutput[view.Tenant], error) {
-	page, err := a.server.Page(c, in.PageParams)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := a.cfg.Store.ListTenants(ctx, in.Q, page)
-	if err != nil {
-		return nil, fmt.Errorf("list tenants: %w", err)
-	}
-	return rest.Paged(a.server, c, in.PageParams, rows, func(t hook.Tenant) hook.ID { return t.ID }, view.OfTenant)
+	read := func(p store.Page) ([]hook.Tenant, error) { return a.cfg.Store.ListTenants(ctx, in.Q, p) }
+	return rest.ListOf(a.server, c, in.PageParams, read, func(t hook.Tenant) hook.ID { return t.ID }, view.OfTenant)
 }
 
 func (a *API) createTenant(ctx context.Context, c *rest.Call, in *tenantCreate) (*rest.Created[view.Tenant], error) {
@@ -135,7 +109,7 @@ func (a *API) checkTenant(bad *rest.Invalid, t hook.Tenant, storedPolicy bool) (
 	return resolved, bad.Err()
 }
 
-func (a *API) getTenant(ctx context.Context, c *rest.Call, _ *tenantInput) (*rest.Versioned[view.Tenant], error) {
+func (a *API) getTenant(ctx context.Context, c *rest.Call, _ *rest.TenantPath) (*rest.Versioned[view.Tenant], error) {
 	t, err := a.tenant(ctx, c)
 	if err != nil {
 		return nil, err
@@ -177,19 +151,16 @@ func (a *API) readTenant(ctx context.Context, text string) (hook.Tenant, error) 
 }
 
 func (a *API) patchTenant(ctx context.Context, c *rest.Call, in *tenantPatch) (*rest.Versioned[view.Tenant], error) {
-	var out *rest.Versioned[view.Tenant]
-	err := in.RetryUpdate(func() error {
+	return rest.Update(in.IfMatch, func() (*rest.Versioned[view.Tenant], error) {
 		before, err := a.tenant(ctx, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := in.Check(before.Rev); err != nil {
-			return err
+			return nil, err
 		}
-		out, err = a.storeTenant(ctx, c, before, in)
-		return err
+		return a.storeTenant(ctx, c, before, in)
 	})
-	return out, err
 }
 
 // storeTenant applies the patch to before and stores the result.

@@ -106,26 +106,7 @@ func TestLaneShowsStorm(t *testing.T) {
 	}
 }
 
-func TestQueueThatDoesNotDrain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	id := endpointID(t, w.endpoint(w.a, map[string]any{"uid": "one"}))
-	for name, q := range map[string]hook.RetryQueue{
-		"flat":              {Depth: 300},
-		"grows":             {Depth: 300, DrainPerMinute: -5},
-		"hardly drains":     {Depth: 10_000, DrainPerMinute: 1e-9},
-		"too deep to count": {Depth: 10_000, AtLeast: true, DrainPerMinute: 5},
-	} {
-		w.clock.pass(time.Second)
-		w.watched(hook.LaneWatch{EndpointID: id, TenantID: w.a.tenant, Queue: q})
-		v := w.must(200, http.MethodGet, "/v1/tenants/acme/endpoints/one/lane", w.a.read, nil).object(t)
-		if got := v["retry_queue"].(map[string]any); got["empty_at"] != nil || got["depth"] != float64(q.Depth) {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func TestListLanes(t *testing.T) {
+func TestLanesAreListedByWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var eps []string
@@ -185,7 +166,7 @@ func TestListLanes(t *testing.T) {
 	}
 }
 
-func TestOperationalEvents(t *testing.T) {
+func TestOperationalEventsAreListedByWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ep := w.endpoint(w.a, map[string]any{"uid": "one"})
@@ -238,9 +219,9 @@ func (fakeMetrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("breakwater_storms_active 1\n"))
 }
 
-// TestMetricsAccess lets everybody ask for the metrics, on a public listener and
+// TestMetricsAreForOperatorsUnlessLocal lets everybody ask for the metrics, on a public listener and
 // on a loopback one.
-func TestMetricsAccess(t *testing.T) {
+func TestMetricsAreForOperatorsUnlessLocal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	guess := metricsToken[:len(metricsToken)-1] + "x"
@@ -275,8 +256,8 @@ func TestMetricsAccess(t *testing.T) {
 	}
 }
 
-// TestMetricsElsewhere has no metrics on the main listener: they were moved.
-func TestMetricsElsewhere(t *testing.T) {
+// TestMetricsElsewhereNeedTheTokenIfThereIsOne has no metrics on the main listener: they were moved.
+func TestMetricsElsewhereNeedTheTokenIfThereIsOne(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		token, bearer string

@@ -9,9 +9,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// TestWrongRequests sends what must be refused: each with its status, code and
+// TestWrongRequestsAreRefusedWithoutATrace sends what must be refused: each with its status, code and
 // the field it names, none with a trace in the store.
-func TestWrongRequests(t *testing.T) { //nolint:tparallel // the store is looked at after each
+func TestWrongRequestsAreRefusedWithoutATrace(t *testing.T) { //nolint:tparallel // the store is looked at after each
 	t.Parallel()
 	w := newWorld(t)
 	w.endpoint(w.a, map[string]any{"uid": "main", "headers": map[string]string{"X-Token": "s3cr3t-header"}})

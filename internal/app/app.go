@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"sync"
@@ -36,11 +35,8 @@ type App struct {
 	opts Options
 	log  *slog.Logger
 
-	ports           ports
-	listener        atomic.Pointer[net.TCPAddr]
-	metricsListener atomic.Pointer[net.TCPAddr]
-	pprofListener   atomic.Pointer[net.TCPAddr]
-	draining        atomic.Bool
+	ports    ports
+	draining atomic.Bool
 
 	db         store.DB
 	node       hook.Node
@@ -82,8 +78,8 @@ func (a *App) egressConfig() egress.Config {
 	cfg := egress.Config{
 		AllowCIDR: o.AllowCIDR, DenyCIDR: o.DenyCIDR, Ports: o.EgressPorts,
 		AllowMetadata: o.AllowMetadata, RequireHTTPS: o.RequireHTTPS, Dev: o.Dev,
-		Self: a.self, CAFile: o.EgressCAFile, UserAgent: o.UserAgent, ResponseKeep: o.ResponseKeep,
-		MaxConnsPerHost: o.MaxConnsHost, IdleTimeout: o.IdleTimeout,
+		Self: a.ports.own, CAFile: o.EgressCAFile, UserAgent: o.UserAgent, ResponseKeep: o.ResponseKeep,
+		MaxConnsPerHost: o.MaxConnsHost, IdleTimeout: o.IdleTimeout, Descriptors: door.Descriptors(),
 	}
 	if o.ResponseKeep == 0 {
 		cfg.ResponseKeep = -1
@@ -96,16 +92,6 @@ func (a *App) egressConfig() egress.Config {
 		}
 	}
 	return cfg
-}
-
-// self is what this server listens on: never a destination.
-func (a *App) self() (own []netip.AddrPort) {
-	for _, l := range []*atomic.Pointer[net.TCPAddr]{&a.listener, &a.metricsListener, &a.pprofListener} {
-		if addr := l.Load(); addr != nil {
-			own = append(own, addr.AddrPort())
-		}
-	}
-	return own
 }
 
 // Run opens the store, serves until ctx ends, and then stops in order: no new
@@ -145,7 +131,7 @@ func (a *App) serve(ctx context.Context) error {
 	if err := a.join(ctx); err != nil {
 		return err
 	}
-	guarded, err := a.guard(a.ports.api)
+	guarded, err := a.guard(a.ports.api.Listener)
 	key := ""
 	if err == nil {
 		key, err = a.bootstrap(ctx)
@@ -170,10 +156,6 @@ func (a *App) build() error {
 	if err != nil {
 		return fmt.Errorf("encode server policy: %w", err)
 	}
-	limits, err := o.PolicyLimits.parse()
-	if err != nil {
-		return err
-	}
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
 		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
@@ -189,9 +171,9 @@ func (a *App) build() error {
 	a.dispatcher, err = dispatch.New(dispatch.Config{
 		Store: a.db, Settler: a.writer, Sender: a.client, Vault: a.vault, IDs: a.ids, Node: a.node, Log: a.log,
 		Hints: hints, ServerPolicy: policyLevel, Observer: fanout{a.watch, a.metrics},
-		Disabler:    &disabler{store: a.db, ids: a.ids, notify: notifier{a}, announce: a.announceEvent},
+		Disabler:    &disabler{store: a.db, ids: a.ids, notify: notifier{a}, record: a.watch.Record},
 		MaxInFlight: o.MaxInFlight, Window: o.Window, PayloadMemory: o.PayloadMemory,
-		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew, ProxyInUse: o.EgressProxy != "",
+		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew,
 	})
 	if err != nil {
 		return err
@@ -220,7 +202,7 @@ func (a *App) build() error {
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		TrustedProxies: o.TrustedProxies, Backups: a.backups(),
-		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: limits,
+		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: &o.PolicyLimits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
@@ -271,7 +253,7 @@ func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) e
 	for _, p := range []*part{web, side, dispatcher, watcher, writer} {
 		p.stop()
 	}
-	return failed.first()
+	return failed.err
 }
 
 // runWriter runs the writer. When it loses the store nothing may be sent any
@@ -287,24 +269,14 @@ func (a *App) runWriter(ctx context.Context) error {
 // failure remembers the first part that failed, also while stopping, and ends
 // the server.
 type failure struct {
-	stop context.CancelFunc
-	mu   sync.Mutex
-	err  error
+	stop  context.CancelFunc
+	first sync.Once
+	err   error // to be read when all parts have stopped
 }
 
 func (f *failure) note(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = err
-	}
+	f.first.Do(func() { f.err = err })
 	f.stop()
-}
-
-func (f *failure) first() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
 }
 
 // part is a group of running functions that can be stopped and waited for.
@@ -380,7 +352,7 @@ func (a *App) announce(newKey string) {
 		scheme = "https"
 	}
 	s := Started{
-		URL: scheme + "://" + a.listener.Load().String(), Store: a.storeName(), Node: a.node.Name,
+		URL: scheme + "://" + a.ports.api.addr.Load().String(), Store: a.storeName(), Node: a.node.Name,
 		AdminKey: newKey,
 	}
 	if newKey != "" {

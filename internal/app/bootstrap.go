@@ -3,9 +3,10 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/url"
@@ -126,7 +127,7 @@ func (a *App) join(ctx context.Context) error {
 func randomBits() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+	return binary.BigEndian.Uint32(b[:])
 }
 
 // nodeName is given, or made once and kept: a restart under the same name takes
@@ -143,16 +144,11 @@ func (a *App) nodeName() (string, error) {
 	if err != nil || host == "" {
 		host = "node"
 	}
-	name := fmt.Sprintf("%.48s-%s", host, hex.EncodeToString(binaryBits()))
+	name := fmt.Sprintf("%.48s-%08x", host, randomBits())
 	if err := os.WriteFile(path, []byte(name+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("keep node name: %w", err)
 	}
 	return name, nil
-}
-
-func binaryBits() []byte {
-	n := randomBits()
-	return []byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
 // openVault loads the encryption keys. Nodes of one database must share them,
@@ -299,14 +295,13 @@ func (a *App) diskFree() func() (int64, error) {
 		if err := syscall.Statfs(a.opts.DataDir, &s); err != nil {
 			return 0, fmt.Errorf("statfs: %w", err)
 		}
-		return int64(s.Bavail) * s.Bsize, nil
+		return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // smaller on some systems
 	}
 }
 
 // servePprof serves profiles on its own loopback address when asked to.
 func (a *App) servePprof(ctx context.Context) error {
 	if a.opts.PprofListen == "" {
-		<-ctx.Done()
 		return nil
 	}
 	mux := http.NewServeMux()
@@ -315,10 +310,15 @@ func (a *App) servePprof(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	return serveUntil(ctx, server, a.ports.pprof.Listener, "pprof")
+}
+
+// serveUntil serves until ctx ends.
+func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, what string) error {
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(a.ports.pprof); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve pprof: %w", err)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", what, err)
 	}
 	return nil
 }

@@ -21,12 +21,12 @@ type disabler struct {
 	notify interface {
 		EndpointChanged(tenant, endpoint hook.ID)
 	}
-	// announce tells the endpoint's owner. It must return at once.
-	announce func(event string, tenant, endpoint hook.ID, detail map[string]any)
+	// record tells the endpoint's owner. It must return at once.
+	record func(tenant, endpoint hook.ID, t hook.OperationalType, detail any)
 }
 
-// keeperActor is who turns endpoints off by rule, in the audit log.
-const keeperActor = "dispatch"
+// disablerActor is who turns endpoints off by rule, in the audit log.
+const disablerActor = "dispatch"
 
 // Disable implements dispatch.EndpointDisabler.
 func (k *disabler) Disable(ctx context.Context, d dispatch.Disabling) (int64, error) {
@@ -44,7 +44,7 @@ func (k *disabler) Disable(ctx context.Context, d dispatch.Disabling) (int64, er
 		}
 	}
 	k.notify.EndpointChanged(e.TenantID, e.ID)
-	k.announce("endpoint.disabled", e.TenantID, e.ID, map[string]any{"reason": string(d.Reason)})
+	k.record(e.TenantID, e.ID, hook.EndpointDisabled, map[string]any{"reason": string(d.Reason)})
 	return e.Rev, nil
 }
 
@@ -64,7 +64,7 @@ func (k *disabler) turnOff(ctx context.Context, e hook.Endpoint, why dispatch.Di
 	}
 	e.State, e.StateReason, e.UpdatedAt = hook.Disabled, string(why), now
 	e, err = k.store.UpdateEndpoint(ctx, e, hook.Audit{
-		ID: k.ids.Next(now), TenantID: e.TenantID, Actor: keeperActor, Action: "endpoint.disable",
+		ID: k.ids.Next(now), TenantID: e.TenantID, Actor: disablerActor, Action: "endpoint.disable",
 		Subject: hook.EndpointPrefix.Format(e.ID), Diff: diff, At: now,
 	})
 	if err != nil {
@@ -75,12 +75,7 @@ func (k *disabler) turnOff(ctx context.Context, e hook.Endpoint, why dispatch.Di
 
 // Failing implements dispatch.EndpointDisabler.
 func (k *disabler) Failing(f dispatch.Failing) {
-	k.announce("endpoint.failing", f.Tenant, f.Endpoint, map[string]any{
+	k.record(f.Tenant, f.Endpoint, hook.EndpointFailing, map[string]any{
 		"since": f.Since.UTC(), "percent_of_disable_after": f.Percent,
 	})
-}
-
-// announceEvent tells of something an endpoint's owner should know.
-func (a *App) announceEvent(event string, tenant, endpoint hook.ID, detail map[string]any) {
-	a.watch.Record(tenant, endpoint, hook.OperationalType(event), detail)
 }

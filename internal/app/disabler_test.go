@@ -71,12 +71,12 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	h.endpoint = e
-	h.disabler = app.NewDisabler(h, h.ids, h, func(event string, _, endpoint hook.ID, detail map[string]any) {
+	h.disabler = app.NewDisabler(h, h.ids, h, func(_, endpoint hook.ID, event hook.OperationalType, detail any) {
 		if endpoint == e.ID {
-			h.told = append(h.told, event)
+			h.told = append(h.told, string(event))
 		}
-		if event == "endpoint.disabled" {
-			h.told = append(h.told, detail["reason"].(string))
+		if event == hook.EndpointDisabled {
+			h.told = append(h.told, detail.(map[string]any)["reason"].(string))
 		}
 	})
 	return h
@@ -85,7 +85,7 @@ func newHouse(t *testing.T) *house {
 // EndpointChanged implements app.Notifier.
 func (h *house) EndpointChanged(_, endpoint hook.ID) {
 	if endpoint == h.endpoint.ID {
-		h.told = append(h.told, "bell")
+		h.told = append(h.told, "changed")
 	}
 }
 
@@ -104,7 +104,7 @@ func (h *house) stored() hook.Endpoint {
 	return e
 }
 
-func TestKeeperDisables(t *testing.T) {
+func TestDisablerTurnsOffAndTells(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	rev, err := h.disable(1)
@@ -115,7 +115,7 @@ func TestKeeperDisables(t *testing.T) {
 	if e.State != hook.Disabled || e.StateReason != "gone" || e.Rev != 2 || !e.UpdatedAt.After(h.endpoint.UpdatedAt) {
 		t.Errorf("endpoint is %v (%q), Rev %d, updated at %v", e.State, e.StateReason, e.Rev, e.UpdatedAt)
 	}
-	if diff := cmp.Diff([]string{"bell", "endpoint.disabled", "gone"}, h.told); diff != "" {
+	if diff := cmp.Diff([]string{"changed", "endpoint.disabled", "gone"}, h.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	a := h.audits[0]
@@ -129,9 +129,9 @@ func TestKeeperDisables(t *testing.T) {
 	}
 }
 
-// TestKeeperLeavesWhatAPersonChanged: also when that was a resume after the
+// TestDisablerLeavesWhatAPersonChanged: also when that was a resume after the
 // disabler itself had disabled the endpoint.
-func TestKeeperLeavesWhatAPersonChanged(t *testing.T) {
+func TestDisablerLeavesWhatAPersonChanged(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	if _, err := h.disable(1); err != nil {
@@ -151,9 +151,9 @@ func TestKeeperLeavesWhatAPersonChanged(t *testing.T) {
 	}
 }
 
-// TestKeeperRepeatsALostAnswer: asked again after a write whose answer was
+// TestDisablerRepeatsALostAnswer: asked again after a write whose answer was
 // lost, it tells of it once and writes nothing more.
-func TestKeeperRepeatsALostAnswer(t *testing.T) {
+func TestDisablerRepeatsALostAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.loseAnswer = true
@@ -163,7 +163,7 @@ func TestKeeperRepeatsALostAnswer(t *testing.T) {
 	if rev, err := h.disable(1); err != nil || rev != 2 {
 		t.Errorf("Disable = %d, %v; want 2, as after the first write", rev, err)
 	}
-	if diff := cmp.Diff([]string{"bell", "endpoint.disabled", "gone"}, h.told); diff != "" || len(h.audits) != 1 {
+	if diff := cmp.Diff([]string{"changed", "endpoint.disabled", "gone"}, h.told); diff != "" || len(h.audits) != 1 {
 		t.Errorf("%d writes, told (-want +got):\n%s", len(h.audits), diff)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -38,21 +37,18 @@ func OutageLog(h slog.Handler, ping func(context.Context) error) (*slog.Logger, 
 	return slog.New(outageHandler{h, o}), o.run
 }
 
-// Announced is what a disabler tells.
-type Announced func(event string, tenant, endpoint hook.ID, detail map[string]any)
+// Record is how a disabler tells an endpoint's owner.
+type Record func(tenant, endpoint hook.ID, t hook.OperationalType, detail any)
 
-// Notifier is what a disabler rings.
+// Notifier is what a disabler notifies.
 type Notifier interface {
 	EndpointChanged(tenant, endpoint hook.ID)
 }
 
 // NewDisabler returns the disabler of endpoints by itself.
-func NewDisabler(db store.DB, ids *hook.IDSource, b Notifier, tell Announced) dispatch.EndpointDisabler {
-	return &disabler{store: db, ids: ids, notify: b, announce: tell}
+func NewDisabler(db store.DB, ids *hook.IDSource, n Notifier, record Record) dispatch.EndpointDisabler {
+	return &disabler{store: db, ids: ids, notify: n, record: record}
 }
-
-// ParseLimits is PolicyLimits.parse for tests.
-func ParseLimits(l PolicyLimits) (*policy.Limits, error) { return l.parse() }
 
 // ServePprof is servePprof for tests; Allows says whether deliveries may go to
 // a URL.
@@ -71,7 +67,7 @@ func (a *App) Allows(url string) bool {
 
 // PprofAddr is where profiles are served, empty before.
 func (a *App) PprofAddr() string {
-	if addr := a.pprofListener.Load(); addr != nil {
+	if addr := a.ports.pprof.addr.Load(); addr != nil {
 		return addr.String()
 	}
 	return ""

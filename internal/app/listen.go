@@ -4,34 +4,53 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync/atomic"
 )
 
-// ports are what a server listens on. Those that were not asked for are nil.
-type ports struct{ api, metrics, pprof net.Listener }
+// port is something a server listens on. Without a listener it was not asked for.
+type port struct {
+	net.Listener
+
+	addr atomic.Pointer[net.TCPAddr] // nil: it does not listen yet
+}
+
+// ports are all that a server listens on.
+type ports struct{ api, metrics, pprof port }
+
+func (p *ports) all() []*port { return []*port{&p.api, &p.metrics, &p.pprof} }
+
+// own is what this server listens on: never a destination.
+func (p *ports) own() (own []netip.AddrPort) {
+	for _, port := range p.all() {
+		if addr := port.addr.Load(); addr != nil {
+			own = append(own, addr.AddrPort())
+		}
+	}
+	return own
+}
 
 // listen takes all ports, or none.
 func (a *App) listen(ctx context.Context) error {
 	for _, p := range []struct {
-		addr, doing string
-		listener    *net.Listener
-		known       *atomic.Pointer[net.TCPAddr]
+		*port
+		at, doing string
 	}{
-		{a.opts.Listen, "listen on " + a.opts.Listen, &a.ports.api, &a.listener},
-		{a.opts.MetricsListen, "listen for metrics", &a.ports.metrics, &a.metricsListener},
-		{a.opts.PprofListen, "listen for pprof", &a.ports.pprof, &a.pprofListener},
+		{&a.ports.api, a.opts.Listen, "listen on " + a.opts.Listen},
+		{&a.ports.metrics, a.opts.MetricsListen, "listen for metrics"},
+		{&a.ports.pprof, a.opts.PprofListen, "listen for pprof"},
 	} {
-		if p.addr == "" {
+		if p.at == "" {
 			continue
 		}
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.addr)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.at)
 		if err != nil {
 			a.ports.close()
 			return fmt.Errorf("%s: %w", p.doing, err)
 		}
-		*p.listener = l
+		p.Listener = l
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok {
-			p.known.Store(tcp)
+			p.port.addr.Store(tcp)
 		}
 	}
 	return nil
@@ -39,9 +58,9 @@ func (a *App) listen(ctx context.Context) error {
 
 // close gives the ports up. Those that were served are closed already.
 func (p *ports) close() {
-	for _, l := range []net.Listener{p.api, p.metrics, p.pprof} {
-		if l != nil {
-			_ = l.Close() // given up in any case
+	for _, port := range p.all() {
+		if port.Listener != nil {
+			_ = port.Close() // given up in any case
 		}
 	}
 }

@@ -14,11 +14,7 @@ import (
 )
 
 // Migration is one step of the database schema.
-type Migration struct {
-	Version   int
-	Name      string
-	AppliedAt time.Time // zero: pending
-}
+type Migration = store.MigrationStatus
 
 // schema is a database whose schema can be looked at or changed.
 type schema interface {
@@ -53,15 +49,7 @@ func MigrationStatus(ctx context.Context, o Options) (_ []Migration, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	rows, err := store.MigrationList(ctx, s, known)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Migration, len(rows))
-	for i, r := range rows {
-		out[i] = Migration(r)
-	}
-	return out, nil
+	return store.MigrationList(ctx, s, known)
 }
 
 // MigrateUp brings the store's schema up to date and returns what it applied.

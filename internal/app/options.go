@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
 // Options is the complete configuration of a server. package config builds it
@@ -64,7 +66,7 @@ type Options struct {
 	LeaseRenew time.Duration
 
 	DefaultPolicy string // preset name
-	PolicyLimits  PolicyLimits
+	PolicyLimits  policy.Limits
 
 	AllowCIDR     []netip.Prefix
 	DenyCIDR      []netip.Prefix
@@ -89,18 +91,6 @@ type Options struct {
 	// Announce is called once when the server accepts requests. AdminKey is set
 	// when a key was made by this start.
 	Announce func(Started)
-}
-
-// PolicyLimits bounds what tenants may write into their policies. Zero bounds
-// nothing.
-type PolicyLimits struct {
-	MinDelay       time.Duration // between two attempts of a delivery
-	MinBackoff     time.Duration // of the growing wait, and of each delay of a schedule
-	MaxAttempts    int
-	MaxTimeout     time.Duration
-	MaxConcurrency int
-	MinProbe       time.Duration // between two probes of a destination that is down
-	RequireBreaker bool
 }
 
 // Started is what a person wants to know when the server is up.

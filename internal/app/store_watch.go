@@ -136,7 +136,6 @@ func (w *storeWatch) warnings() (out []string) {
 func (a *App) awaitStoreLoss(ctx context.Context) error {
 	db, ok := a.db.(store.Mortal)
 	if !ok {
-		<-ctx.Done()
 		return nil
 	}
 	err := db.AwaitLoss(ctx)
@@ -151,7 +150,6 @@ func (a *App) awaitStoreLoss(ctx context.Context) error {
 // itself, or it is the loss that awaitStoreLoss waits for.
 func (a *App) checkStore(ctx context.Context) error {
 	if _, ok := a.db.(store.Mortal); !ok {
-		<-ctx.Done()
 		return nil
 	}
 	tick := time.NewTicker(logCheckEvery)

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -102,7 +100,7 @@ func (a *App) metricsAccess() rest.MetricsAccess {
 
 // onLoopback reports whether only this machine can reach the main listener.
 func (a *App) onLoopback() bool {
-	addr := a.listener.Load()
+	addr := a.ports.api.addr.Load()
 	return addr != nil && addr.IP.IsLoopback()
 }
 
@@ -112,10 +110,9 @@ const metricsConnections = 32
 // serveMetrics serves the metrics on an address of their own when asked to.
 func (a *App) serveMetrics(ctx context.Context) error {
 	if a.opts.MetricsListen == "" {
-		<-ctx.Done()
 		return nil
 	}
-	guarded, err := door.New(a.ports.metrics, door.Config{Max: metricsConnections, PerAddress: metricsConnections, Log: a.log})
+	guarded, err := door.New(a.ports.metrics.Listener, door.Config{Max: metricsConnections, PerAddress: metricsConnections, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -125,10 +122,5 @@ func (a *App) serveMetrics(ctx context.Context) error {
 		Handler: mux, ConnState: guarded.State,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(guarded); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve metrics: %w", err)
-	}
-	return nil
+	return serveUntil(ctx, server, guarded, "metrics")
 }

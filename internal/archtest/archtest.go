@@ -108,6 +108,7 @@ func checkFolder(root, folder string) ([]Violation, error) {
 		return nil, fmt.Errorf("read package: %w", err)
 	}
 	documented, hasCode, lines := false, false, 0
+	var files []*file
 	for _, entry := range entries {
 		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".go") {
 			continue
@@ -120,13 +121,14 @@ func checkFolder(root, folder string) ([]Violation, error) {
 		if strings.HasSuffix(entry.Name(), "_test.go") {
 			continue
 		}
-		hasCode = true
+		hasCode, files = true, append(files, f)
 		lines += f.lines
 		documented = documented || f.tree.Doc.Text() != ""
 		if known {
 			out = append(out, f.check(folder, rules)...)
 		}
 	}
+	out = append(out, checkDeliveries(folder, files)...)
 	if lines > maxPackageLines && !mayBeLarge(folder) {
 		out = append(out, Violation{"package size", folder, fmt.Sprintf("%d lines, at most %d: it needs inner walls", lines, maxPackageLines)})
 	}

@@ -24,6 +24,8 @@ func TestThisModule(t *testing.T) {
 
 const doc = "// Package x is planted.\n"
 
+const door = "package x\n\nimport \"" + archtest.Module + "/internal/store/visible\"\n\n"
+
 // TestPlanted puts one violation into an otherwise empty module and expects it
 // to be the only one found.
 func TestPlanted(t *testing.T) {
@@ -66,6 +68,13 @@ func TestPlanted(t *testing.T) {
 		"long test":              {"internal/app/x_test.go", "package x_test\n" + strings.Repeat("\n", 600), []string{"file size"}},
 		"large package":          {"internal/app/x.go", doc + "package x\n" + strings.Repeat("\n", 4500), []string{"file size", "package size"}},
 		"large tool":             {"internal/lab/sim/x.go", doc + "package x\n" + strings.Repeat("\n", 4500), []string{"file size"}},
+		"deliveries as text":     {"internal/store/postgres/x.go", doc + "package x\n\nconst q = `SELECT id\nFROM deliveries d`\n", []string{"deliveries"}},
+		"deliveries in words":    {"internal/store/postgres/x.go", doc + "package x\n\nconst q = \"list deliveries\"\n", nil},
+		"deliveries at the door": {"internal/store/postgres/x.go", doc + door + "const q visible.SQL = `SELECT id FROM deliveries`\n\nvar Q = visible.Defers.Text(q)\n", nil},
+		"deliveries let out":     {"internal/store/postgres/x.go", doc + door + "const q visible.SQL = `SELECT id FROM deliveries`\n\nvar Q = string(q)\n", []string{"deliveries"}},
+		"leave taken":            {"internal/store/postgres/x.go", doc + door + "var V = visible.Made()\n", []string{"deliveries"}},
+		"leave made up":          {"internal/store/postgres/x.go", doc + door + "var V = visible.Rows{}\n", []string{"deliveries"}},
+		"leave given":            {"internal/store/postgres/make_visible.go", doc + door + "var V = visible.Made()\n", nil},
 		"tests are free":         {"internal/lane/x_test.go", "package x_test\n\nimport (\n\t\"math/rand/v2\"\n\t\"os\"\n)\n\nvar N, D = rand.IntN(3), os.DevNull\n", nil},
 		"testdata":               {"internal/lane/testdata/x.go", "package x\n\nimport _ \"os\"\n", nil},
 	} {

@@ -74,15 +74,10 @@ func (s *session) backup(ctx context.Context, to, dir string) error {
 		return err
 	}
 	info, err := os.Stat(to)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("look at the backup: %w", err)
-	case s.json:
-		return s.printJSON(map[string]any{"file": to, "bytes": info.Size()})
-	case s.quiet:
-		return nil
 	}
-	return s.printf("%s: %d bytes, checked\n", to, info.Size())
+	return s.print(map[string]any{"file": to, "bytes": info.Size()}, "", "%s: %d bytes, checked\n", to, info.Size())
 }
 
 // fetchBackup asks a server for a copy. There is no limit of time: nobody knows
@@ -92,22 +87,11 @@ func (s *session) fetchBackup(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	req, err := c.newRequest(ctx, request{method: http.MethodPost, path: "v1/backup"})
+	resp, err := c.do(ctx, request{method: http.MethodPost, path: "v1/backup"})
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return &unreachableError{fmt.Errorf("reach server: %w", err)}
-	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-		if err != nil {
-			return &unreachableError{fmt.Errorf("read answer: %w", err)}
-		}
-		return newProblem(resp, answer)
-	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("make backup: %w", err)
@@ -139,26 +123,18 @@ func flushFolder(dir string) error {
 
 func (s *session) restoreCommand() *cobra.Command {
 	var from string
-	cmd := &cobra.Command{
-		Use: "restore --from FILE", Short: "Put a backup of the SQLite store in place", Args: wantArgs(0, 0),
-		Long: "Check a backup and put it in place in the data folder (--data-dir). The folder must hold no part of a store:\n" +
-			"move breakwater.db, breakwater.db-wal and breakwater.db-shm away first.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if from == "" {
-				return usagef("--from: name the file of the backup")
-			}
-			cfg, err := s.loadConfig(cmd)
-			if err != nil {
-				return err
-			}
-			done, err := app.Restore(cmd.Context(), cfg.Options, from)
-			if err != nil {
-				return err
-			}
-			return s.printRestored(done)
-		},
-	}
-	config.AddFlags(cmd.Flags())
+	cmd := s.configured("restore --from FILE", "Put a backup of the SQLite store in place", func(ctx context.Context, cfg *config.Config) error {
+		if from == "" {
+			return usagef("--from: name the file of the backup")
+		}
+		done, err := app.Restore(ctx, cfg.Options, from)
+		if err != nil {
+			return err
+		}
+		return s.printRestored(done)
+	})
+	cmd.Long = "Check a backup and put it in place in the data folder (--data-dir). The folder must hold no part of a store:\n" +
+		"move breakwater.db, breakwater.db-wal and breakwater.db-shm away first."
 	cmd.Flags().StringVar(&from, "from", "", "file of the backup")
 	cmd.Flags().SetNormalizeFunc(shortDataDir)
 	return cmd
@@ -168,11 +144,5 @@ func (s *session) printRestored(done app.Restored) error {
 	if done.MissingKey != "" {
 		s.note("put the key that seals secrets in place before you start: %s is not there", done.MissingKey)
 	}
-	switch {
-	case s.json:
-		return s.printJSON(map[string]string{"file": done.File, "missing_key": done.MissingKey})
-	case s.quiet:
-		return nil
-	}
-	return s.printf("%s restored and checked\n", done.File)
+	return s.print(map[string]string{"file": done.File, "missing_key": done.MissingKey}, "", "%s restored and checked\n", done.File)
 }

@@ -108,17 +108,18 @@ func (s *session) benchConfig(f *benchFlags) (bench.Config, error) {
 	for _, name := range f.only {
 		subject := bench.Subject(name)
 		if !slices.Contains(bench.Subjects(), subject) {
-			return cfg, usagef("--only: no subject %q%s", name, didYouMean(config.Nearest(name, names(bench.Subjects())), ""))
+			return cfg, usagef("--only: no subject %q%s", name, didYouMean(config.Nearest(name, names(bench.Subjects(), func(s bench.Subject) string { return string(s) })), ""))
 		}
 		cfg.Subjects = append(cfg.Subjects, subject)
 	}
 	return cfg, nil
 }
 
-func names[T ~string](list []T) []string {
+// names returns the names of things.
+func names[T any](list []T, of func(T) string) []string {
 	out := make([]string, len(list))
 	for i, v := range list {
-		out[i] = string(v)
+		out[i] = of(v)
 	}
 	return out
 }
@@ -130,10 +131,7 @@ func chooseRows(wanted []string) ([]bench.Row, error) {
 	if len(wanted) == 0 {
 		return all, nil
 	}
-	known := make([]string, len(all))
-	for i := range all {
-		known[i] = all[i].Name
-	}
+	known := names(all, func(r bench.Row) string { return r.Name })
 	for _, name := range wanted {
 		i := slices.Index(known, name)
 		if i < 0 {
@@ -167,20 +165,15 @@ func (s *session) runBench(ctx context.Context, f *benchFlags, cfg bench.Config,
 	if err != nil {
 		return err
 	}
-	if err := f.writeReport(report); err != nil {
-		return fmt.Errorf("--out: %w", err)
+	if f.out != "" {
+		if err := report.WriteFiles(f.out); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
 	}
 	if err := s.showReport(report); err != nil {
 		return err
 	}
 	return f.judge(report)
-}
-
-func (f *benchFlags) writeReport(report *bench.Report) error {
-	if f.out == "" {
-		return nil
-	}
-	return report.WriteFiles(f.out)
 }
 
 func (s *session) showReport(report *bench.Report) error {

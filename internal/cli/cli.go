@@ -156,10 +156,7 @@ func group(use, short string, children ...*cobra.Command) *cobra.Command {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
-	var known []string
-	for _, c := range cmd.Commands() {
-		known = append(known, c.Name())
-	}
+	known := names(cmd.Commands(), (*cobra.Command).Name)
 	return usagef("unknown command %q for %q%s", name, cmd.CommandPath(), didYouMean(config.Nearest(name, known), ""))
 }
 

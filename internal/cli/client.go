@@ -117,24 +117,14 @@ const maxAnswer = 64 << 20
 func (c *client) call(ctx context.Context, r request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	req, err := c.newRequest(ctx, r)
+	resp, err := c.do(ctx, r)
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return &unreachableError{fmt.Errorf("reach server: %w", err)}
-	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return &unreachableError{fmt.Errorf("read answer: %w", err)}
-	}
-	if resp.StatusCode/100 != 2 {
-		return newProblem(resp, answer)
-	}
-	if out == nil || len(answer) == 0 {
-		return nil
+	answer, err := readAnswer(resp)
+	if err != nil || out == nil || len(answer) == 0 {
+		return err
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("understand answer: %w", err)
@@ -142,13 +132,42 @@ func (c *client) call(ctx context.Context, r request, out any) error {
 	return nil
 }
 
+// do sends r. The body of a 2xx answer is the caller's to read and to close.
+func (c *client) do(ctx context.Context, r request) (*http.Response, error) {
+	req, err := c.newRequest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, &unreachableError{fmt.Errorf("reach server: %w", err)}
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	answer, err := readAnswer(resp)
+	if err != nil {
+		return nil, err
+	}
+	return nil, newProblem(resp, answer)
+}
+
+func readAnswer(resp *http.Response) ([]byte, error) {
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, &unreachableError{fmt.Errorf("read answer: %w", err)}
+	}
+	return answer, nil
+}
+
 func (c *client) newRequest(ctx context.Context, r request) (*http.Request, error) {
 	path := r.path
 	if rest, ok := strings.CutPrefix(path, "T/"); ok {
 		path = "v1/tenants/" + url.PathEscape(c.tenant) + "/" + rest
 	}
-	target := c.base.JoinPath(path)
-	target.RawQuery = r.query.Encode()
+	address := c.base.JoinPath(path)
+	address.RawQuery = r.query.Encode()
 	body, ok := r.body.([]byte)
 	if !ok && r.body != nil {
 		var err error
@@ -156,7 +175,7 @@ func (c *client) newRequest(ctx context.Context, r request) (*http.Request, erro
 			return nil, fmt.Errorf("write request: %w", err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, r.method, address.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}

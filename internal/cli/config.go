@@ -2,8 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,45 +12,27 @@ import (
 )
 
 func (s *session) configCommand() *cobra.Command {
-	check := &cobra.Command{
-		Use: "check", Short: "Check flags, environment and file without starting", Args: wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := s.loadConfig(cmd); err != nil {
-				return err
-			}
+	return group("config", "Check or print the configuration",
+		s.configured("check", "Check flags, environment and file without starting", func(context.Context, *config.Config) error {
 			if s.quiet {
 				return nil
 			}
 			return s.printf("configuration is ok\n")
-		},
-	}
-	printer := &cobra.Command{
-		Use: "print", Short: "Print every effective setting and where it came from; secrets are masked", Args: wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := s.loadConfig(cmd)
-			if err != nil {
-				return err
-			}
-			return s.printSettings(cfg.Effective())
-		},
-	}
-	config.AddFlags(check.Flags())
-	config.AddFlags(printer.Flags())
-	return group("config", "Check or print the configuration", check, printer)
+		}),
+		s.configured("print", "Print every effective setting and where it came from; secrets are masked",
+			func(_ context.Context, cfg *config.Config) error { return s.printSettings(cfg.Effective()) }),
+	)
 }
 
 func (s *session) printSettings(settings []config.Setting) error {
 	if s.json {
 		return s.printJSON(settings)
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	for _, item := range settings {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", item.Key, dash(item.Value), item.Origin)
+		rows = append(rows, []string{item.Key, dash(item.Value), item.Origin})
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return s.printRows(rows)
 }
 
 func (s *session) migrateCommand() *cobra.Command {
@@ -63,24 +44,15 @@ func (s *session) migrateCommand() *cobra.Command {
 
 // migration is a command that prints the migrations that run returns.
 func (s *session) migration(use, short string, run func(context.Context, app.Options) ([]app.Migration, error)) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := s.loadConfig(cmd)
-			if err != nil {
-				return err
-			}
-			cfg.Options.Version = Version()
-			cfg.Options.Log = newLogger(s.Stderr, cfg)
-			list, err := run(cmd.Context(), cfg.Options)
-			if err != nil {
-				return err
-			}
-			return s.printMigrations(list)
-		},
-	}
-	config.AddFlags(cmd.Flags())
-	return cmd
+	return s.configured(use, short, func(ctx context.Context, cfg *config.Config) error {
+		cfg.Options.Version = Version()
+		cfg.Options.Log = newLogger(s.Stderr, cfg)
+		list, err := run(ctx, cfg.Options)
+		if err != nil {
+			return err
+		}
+		return s.printMigrations(list)
+	})
 }
 
 func (s *session) printMigrations(list []app.Migration) error {
@@ -96,17 +68,13 @@ func (s *session) printMigrations(list []app.Migration) error {
 	if s.json {
 		return s.printJSON(out)
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
+	rows := [][]string{{"VERSION", "NAME", "APPLIED"}}
 	for _, m := range out {
 		applied := "pending"
 		if !m.AppliedAt.IsZero() {
 			applied = clock(m.AppliedAt)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\n", m.Version, m.Name, applied)
+		rows = append(rows, []string{strconv.Itoa(m.Version), m.Name, applied})
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return s.printRows(rows)
 }

@@ -1,24 +1,27 @@
 package cli
 
 import (
-	"encoding/json"
-	"fmt"
+	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 )
 
 func (s *session) endpointsCommand() *cobra.Command {
 	return group("endpoints", "Create, list and switch endpoints",
-		s.endpointsCreate(), s.endpointsList(),
-		s.showCommand("get ENDPOINT", "Show an endpoint", "T/endpoints/"),
-		s.endpointsDelete(),
+		s.endpointsCreate(),
+		listCommand(s, "List endpoints", "T/endpoints", "ID STATUS TYPES URL UID", func(e view.Endpoint) []string {
+			return []string{e.ID, e.Status, strings.Join(e.Types, ","), e.URL, dash(orZero(e.UID))}
+		}),
+		s.showCommand("get ENDPOINT", "Show an endpoint", "T/endpoints/ID"),
+		s.actionCommand("delete ENDPOINT...", "DELETE T/endpoints/ID", "Delete endpoints and cancel what is pending for them", "deleted"),
 		s.endpointLane(),
-		s.endpointSwitch("pause", "Hold deliveries until resume", "paused"),
-		s.endpointSwitch("resume", "Deliver again, carefully at first", "resumed"),
-		s.endpointSwitch("reset", "Close the breaker, forget what was learnt and start slowly", "reset"),
+		s.actionCommand("pause ENDPOINT...", "POST T/endpoints/ID/pause", "Hold deliveries until resume", "paused"),
+		s.actionCommand("resume ENDPOINT...", "POST T/endpoints/ID/resume", "Deliver again, carefully at first", "resumed"),
+		s.actionCommand("reset ENDPOINT...", "POST T/endpoints/ID/reset", "Close the breaker, forget what was learnt and start slowly", "reset"),
 	)
 }
 
@@ -30,12 +33,7 @@ type endpointInput struct {
 	Types       []string          `json:"types,omitempty"`
 	Policy      map[string]string `json:"policy,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
-	Signatures  []signatureInput  `json:"signatures,omitempty"`
-}
-
-type signatureInput struct {
-	Scheme string `json:"scheme"`
-	Header string `json:"header,omitempty"`
+	Signatures  []view.Signature  `json:"signatures,omitempty"`
 }
 
 func (s *session) endpointsCreate() *cobra.Command {
@@ -57,9 +55,9 @@ func (s *session) endpointsCreate() *cobra.Command {
 			}
 			for _, text := range signatures {
 				scheme, header, _ := strings.Cut(text, ":")
-				in.Signatures = append(in.Signatures, signatureInput{scheme, header})
+				in.Signatures = append(in.Signatures, view.Signature{Scheme: scheme, Header: header})
 			}
-			return s.createEndpoint(cmd, in)
+			return s.createEndpoint(cmd.Context(), in)
 		},
 	}
 	flags := cmd.Flags()
@@ -87,60 +85,12 @@ func readHeaders(list []string) (map[string]string, error) {
 	return headers, nil
 }
 
-func (s *session) createEndpoint(cmd *cobra.Command, in endpointInput) error {
-	c, err := s.client()
-	if err != nil {
-		return err
-	}
-	var raw json.RawMessage
-	if err := c.call(cmd.Context(), request{method: http.MethodPost, path: "T/endpoints", body: in}, &raw); err != nil {
-		return err
-	}
-	if s.json {
-		return s.printJSON(raw)
-	}
-	var created struct{ ID, Secret string }
-	if err := json.Unmarshal(raw, &created); err != nil {
-		return fmt.Errorf("understand answer: %w", err)
-	}
-	if s.quiet {
-		return s.printf("%s\n%s\n", created.ID, created.Secret)
-	}
-	return s.printf("endpoint  %s\nsecret    %s (shown once)\n", created.ID, created.Secret)
-}
-
-// endpoint is what the list shows.
-type endpoint struct {
-	ID     string   `json:"id"`
-	UID    string   `json:"uid"`
-	URL    string   `json:"url"`
-	Types  []string `json:"types"`
-	Status string   `json:"status"`
-}
-
-func (s *session) endpointsList() *cobra.Command {
-	limit := 0
-	cmd := &cobra.Command{
-		Use: "list", Short: "List endpoints", Args: wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listCommand(s, cmd, "T/endpoints", url.Values{}, limit, "ID STATUS TYPES URL UID", func(e endpoint) []string {
-				return []string{e.ID, e.Status, strings.Join(e.Types, ","), e.URL, dash(e.UID)}
-			})
-		},
-	}
-	limitFlag(cmd, &limit)
-	return cmd
-}
-
-func (s *session) endpointsDelete() *cobra.Command {
-	return s.actionCommand("delete ENDPOINT...", "Delete endpoints and cancel what is pending for them", "deleted",
-		func(id string) request {
-			return request{method: http.MethodDelete, path: "T/endpoints/" + url.PathEscape(id)}
-		})
-}
-
-func (s *session) endpointSwitch(verb, short, done string) *cobra.Command {
-	return s.actionCommand(verb+" ENDPOINT...", short, done, func(id string) request {
-		return request{method: http.MethodPost, path: "T/endpoints/" + url.PathEscape(id) + "/" + verb, body: struct{}{}}
+func (s *session) createEndpoint(ctx context.Context, in endpointInput) error {
+	type created struct{ ID, Secret string }
+	return fetch(ctx, s, request{method: http.MethodPost, path: "T/endpoints", body: in}, func(e created) error {
+		if s.quiet {
+			return s.printf("%s\n%s\n", e.ID, e.Secret)
+		}
+		return s.printf("endpoint  %s\nsecret    %s (shown once)\n", e.ID, e.Secret)
 	})
 }

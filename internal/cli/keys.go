@@ -2,24 +2,25 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 func (s *session) keysCommand() *cobra.Command {
 	return group("keys", "Create, list and revoke API keys",
-		s.keysCreate(), s.keysList(),
-		s.actionCommand("revoke KEY...", "Revoke keys at once", "revoked", func(id string) request {
-			return request{method: http.MethodDelete, path: "v1/keys/" + url.PathEscape(id)}
+		s.keysCreate(),
+		listCommand(s, "List keys; only the public part of each is known", "v1/keys", "ID PREFIX SCOPE TENANT NAME LAST-USED EXPIRES", func(k view.Key) []string {
+			return []string{k.ID, orZero(k.Prefix), k.Scope, dash(orZero(k.Tenant)), dash(k.Name), clock(k.LastUsedAt), clock(k.ExpiresAt)}
 		}),
+		s.actionCommand("revoke KEY...", "DELETE v1/keys/ID", "Revoke keys at once", "revoked"),
 	)
 }
 
@@ -44,7 +45,7 @@ func (s *session) keysCreate() *cobra.Command {
 			if in.ExpiresAt, err = readMoment(expires, time.Now()); err != nil {
 				return usagef("--expires: %w", err)
 			}
-			return s.createKey(cmd, in)
+			return s.createKey(cmd.Context(), in)
 		},
 	}
 	flags := cmd.Flags()
@@ -69,53 +70,23 @@ func readMoment(text string, now time.Time) (time.Time, error) {
 	return now.Add(d).UTC().Truncate(time.Second), nil
 }
 
-func (s *session) createKey(cmd *cobra.Command, in keyInput) error {
-	c, err := s.client()
-	if err != nil {
-		return err
-	}
-	var raw json.RawMessage
-	if err := c.call(cmd.Context(), request{method: http.MethodPost, path: "v1/keys", body: in}, &raw); err != nil {
-		return err
-	}
-	if s.json {
-		return s.printJSON(raw)
-	}
-	var created struct{ ID, Key string }
-	if err := json.Unmarshal(raw, &created); err != nil {
-		return fmt.Errorf("understand answer: %w", err)
-	}
-	if !s.quiet {
-		s.note("%s created; the key is shown once", created.ID)
-	}
-	return s.printf("%s\n", created.Key)
-}
-
-func (s *session) keysList() *cobra.Command {
-	limit := 0
-	cmd := &cobra.Command{
-		Use: "list", Short: "List keys; only the public part of each is known", Args: wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			type key struct {
-				ID         string    `json:"id"`
-				Name       string    `json:"name"`
-				Prefix     string    `json:"prefix"`
-				Scope      string    `json:"scope"`
-				Tenant     string    `json:"tenant"`
-				LastUsedAt time.Time `json:"last_used_at"`
-				ExpiresAt  time.Time `json:"expires_at"`
-			}
-			return listCommand(s, cmd, "v1/keys", url.Values{}, limit, "ID PREFIX SCOPE TENANT NAME LAST-USED EXPIRES", func(k key) []string {
-				return []string{k.ID, k.Prefix, k.Scope, dash(k.Tenant), dash(k.Name), clock(k.LastUsedAt), clock(k.ExpiresAt)}
-			})
-		},
-	}
-	limitFlag(cmd, &limit)
-	return cmd
+func (s *session) createKey(ctx context.Context, in keyInput) error {
+	type created struct{ ID, Key string }
+	return fetch(ctx, s, request{method: http.MethodPost, path: "v1/keys", body: in}, func(k created) error {
+		if !s.quiet {
+			s.note("%s created; the key is shown once", k.ID)
+		}
+		return s.printf("%s\n", k.Key)
+	})
 }
 
 func (s *session) tenantsCommand() *cobra.Command {
-	return group("tenants", "Create and list tenants", s.tenantsCreate(), s.tenantsList())
+	return group("tenants", "Create and list tenants",
+		s.tenantsCreate(),
+		listCommand(s, "List tenants", "v1/tenants", "ID UID NAME CREATED", func(t view.Tenant) []string {
+			return []string{t.ID, dash(orZero(t.UID)), dash(t.Name), clock(t.CreatedAt)}
+		}),
+	)
 }
 
 func (s *session) tenantsCreate() *cobra.Command {
@@ -127,45 +98,12 @@ func (s *session) tenantsCreate() *cobra.Command {
 		Use: "create", Short: "Create a tenant", Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in.Name = cmp.Or(in.Name, in.UID)
-			c, err := s.client()
-			if err != nil {
-				return err
-			}
-			var raw json.RawMessage
-			if err := c.call(cmd.Context(), request{method: http.MethodPost, path: "v1/tenants", body: in}, &raw); err != nil {
-				return err
-			}
-			if s.json {
-				return s.printJSON(raw)
-			}
-			var created struct{ ID string }
-			if err := json.Unmarshal(raw, &created); err != nil {
-				return fmt.Errorf("understand answer: %w", err)
-			}
-			return s.printf("%s\n", created.ID)
+			return fetch(cmd.Context(), s, request{method: http.MethodPost, path: "v1/tenants", body: in}, func(t view.Tenant) error {
+				return s.printf("%s\n", t.ID)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&in.UID, "uid", "", "your own id for it, unique")
 	cmd.Flags().StringVar(&in.Name, "name", "", "name to show (default its uid)")
-	return cmd
-}
-
-func (s *session) tenantsList() *cobra.Command {
-	limit := 0
-	cmd := &cobra.Command{
-		Use: "list", Short: "List tenants", Args: wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			type tenant struct {
-				ID        string    `json:"id"`
-				UID       string    `json:"uid"`
-				Name      string    `json:"name"`
-				CreatedAt time.Time `json:"created_at"`
-			}
-			return listCommand(s, cmd, "v1/tenants", url.Values{}, limit, "ID UID NAME CREATED", func(t tenant) []string {
-				return []string{t.ID, dash(t.UID), dash(t.Name), clock(t.CreatedAt)}
-			})
-		},
-	}
-	limitFlag(cmd, &limit)
 	return cmd
 }

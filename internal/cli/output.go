@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 )
 
 // printf writes a result.
@@ -31,12 +33,21 @@ func (s *session) printJSON(v any) error {
 	return s.printf("%s\n", raw)
 }
 
-// printRaw writes a document of the server: as it came with --json, else as
-// readable lines.
-func (s *session) printRaw(raw json.RawMessage) error {
-	if s.json {
-		return s.printJSON(raw)
+// print writes a result in one of its three forms: document with --json, brief
+// with --quiet, else the text.
+func (s *session) print(document any, brief, format string, args ...any) error {
+	switch {
+	case s.json:
+		return s.printJSON(document)
+	case s.quiet:
+		return s.printf("%s", brief)
+	default:
+		return s.printf(format, args...)
 	}
+}
+
+// printIndented writes a document of the server as readable lines.
+func (s *session) printIndented(raw json.RawMessage) error {
 	pretty, err := json.MarshalIndent(raw, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
@@ -50,28 +61,49 @@ func printPage[T any](s *session, p page, header string, row func(T) []string) e
 	if s.json {
 		return s.printJSON(map[string]any{"data": orEmpty(p.Data), "next_cursor": p.Next})
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	if !s.quiet {
-		fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
+		rows = append(rows, strings.Fields(header))
 	}
 	for _, raw := range p.Data {
-		var item T
-		if err := json.Unmarshal(raw, &item); err != nil {
-			return fmt.Errorf("understand answer: %w", err)
+		item, err := understand[T](raw)
+		if err != nil {
+			return err
 		}
 		cells := row(item)
 		if s.quiet {
 			cells = cells[:1]
 		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
+	if err := s.printRows(rows); err != nil {
+		return err
 	}
 	if p.Next != nil && *p.Next != "" && !s.quiet {
 		s.note("there are more; raise --limit to see them")
 	}
 	return nil
+}
+
+// printRows writes rows of cells in columns.
+func (s *session) printRows(rows [][]string) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	for _, cells := range rows {
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// understand reads an answer of the server.
+func understand[T any](raw json.RawMessage) (T, error) {
+	var answer T
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return answer, fmt.Errorf("understand answer: %w", err)
+	}
+	return answer, nil
 }
 
 // orEmpty makes an empty list of nil, for JSON.
@@ -82,8 +114,17 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// clock shows a moment that is given as RFC 3339, or a dash.
-func clock(t time.Time) string {
+// orZero returns what p points at; the API shows what is not there as null.
+func orZero[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// clock shows a moment, or a dash for none.
+func clock[T time.Time | view.Stamp](moment T) string {
+	t := time.Time(moment)
 	if t.IsZero() {
 		return "–"
 	}

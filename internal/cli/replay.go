@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 )
 
 // replayFlags are the flags of replay: which deliveries, and how fast.
@@ -55,19 +56,13 @@ func (s *session) replayCommand() *cobra.Command {
 	flags.BoolVar(&f.detach, "detach", false, "do not watch it")
 	cmd.AddCommand(
 		s.replayList(),
-		s.showCommand("show REPLAY", "Show a replay", "T/replays/"),
+		s.showCommand("show REPLAY", "Show a replay", "T/replays/ID"),
 		s.replayWatch(),
-		s.replayAction("pause", "Stop feeding; what was fed goes on", "paused"),
-		s.replayAction("resume", "Go on from where it was", "resumed"),
-		s.replayAction("cancel", "End replays; what was not fed stays as it is", "cancelled"),
+		s.actionCommand("pause REPLAY...", "POST T/replays/ID/pause", "Stop feeding; what was fed goes on", "paused"),
+		s.actionCommand("resume REPLAY...", "POST T/replays/ID/resume", "Go on from where it was", "resumed"),
+		s.actionCommand("cancel REPLAY...", "POST T/replays/ID/cancel", "End replays; what was not fed stays as it is", "cancelled"),
 	)
 	return cmd
-}
-
-func (s *session) replayAction(verb, short, done string) *cobra.Command {
-	return s.actionCommand(verb+" REPLAY...", short, done, func(id string) request {
-		return request{method: http.MethodPost, path: "T/replays/" + url.PathEscape(id) + "/" + verb, body: struct{}{}}
-	})
 }
 
 // replayRequest is the body of a new replay.
@@ -112,70 +107,47 @@ func (s *session) replay(ctx context.Context, ids []string, f *replayFlags) erro
 	if err != nil {
 		return err
 	}
+	r := request{method: http.MethodPost, path: "T/replays", body: body}
+	if f.dryRun {
+		return fetch(ctx, s, r, s.printPreview)
+	}
 	c, err := s.client()
 	if err != nil {
 		return err
 	}
 	var raw json.RawMessage
-	if err := c.call(ctx, request{method: http.MethodPost, path: "T/replays", body: body}, &raw); err != nil {
+	if err := c.call(ctx, r, &raw); err != nil {
 		return err
 	}
-	if f.dryRun {
-		return s.printPreview(raw)
+	created, err := understand[replay](raw)
+	if err != nil {
+		return err
 	}
-	var r replay
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return fmt.Errorf("understand answer: %w", err)
+	about := fmt.Sprintf("%s %s, %s", created.ID, created.Status, created.size())
+	if f.detach {
+		return s.print(raw, created.ID+"\n", "%s\n", about)
 	}
-	switch {
-	case f.detach && s.json:
-		return s.printJSON(raw)
-	case f.detach && s.quiet:
-		return s.printf("%s\n", r.ID)
-	case f.detach:
-		return s.printf("%s %s, %s\n", r.ID, r.Status, r.size())
-	case !s.json && !s.quiet:
-		s.note("%s %s, %s", r.ID, r.Status, r.size())
+	if !s.json && !s.quiet {
+		s.note("%s", about)
 	}
-	return s.watchReplay(ctx, c, r.ID)
+	return s.watchReplay(ctx, c, created.ID)
 }
 
-// preview is the answer to a dry run.
-type preview struct {
-	Count            int64 `json:"count"`
-	Exact            bool  `json:"exact"`
-	EstimatedSeconds int64 `json:"estimated_seconds"`
-	PerEndpoint      []struct {
-		Endpoint string `json:"endpoint"`
-		Count    int64  `json:"count"`
-		State    string `json:"state"`
-	} `json:"per_endpoint"`
-	Warnings []string `json:"warnings"`
-}
-
-func (s *session) printPreview(raw json.RawMessage) error {
-	if s.json {
-		return s.printJSON(raw)
-	}
-	var p preview
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return fmt.Errorf("understand answer: %w", err)
+func (s *session) printPreview(p view.ReplayPreview) error {
+	if s.quiet {
+		return s.printf("%d\n", p.Count)
 	}
 	count := thousands(p.Count)
 	if !p.Exact {
 		count = "at least " + count
 	}
-	if s.quiet {
-		return s.printf("%d\n", p.Count)
-	}
-	if err := s.printf("%s would be replayed in about %s\n", deliveriesText(p.Count, count),
-		spell(time.Duration(p.EstimatedSeconds)*time.Second)); err != nil {
-		return err
-	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s would be replayed in about %s\n", deliveriesText(p.Count, count), spell(time.Duration(p.EstimatedSeconds)*time.Second))
 	for _, e := range p.PerEndpoint {
-		if err := s.printf("  %s %s %s\n", e.Endpoint, thousands(e.Count), e.State); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "  %s %s %s\n", e.Endpoint, thousands(e.Count), e.State)
+	}
+	if err := s.printf("%s", b.String()); err != nil {
+		return err
 	}
 	for _, w := range p.Warnings {
 		s.note("warning: %s", w)
@@ -191,27 +163,10 @@ func deliveriesText(n int64, count string) string {
 }
 
 // replay is what the commands show of a replay.
-type replay struct {
-	ID          string         `json:"id"`
-	Status      string         `json:"status"`
-	PauseReason string         `json:"pause_reason"`
-	PerMinute   int            `json:"current_per_minute"`
-	CreatedAt   time.Time      `json:"created_at"`
-	Progress    replayProgress `json:"progress"`
-}
-
-type replayProgress struct {
-	Total     *int64    `json:"total"`
-	Fed       int64     `json:"fed"`
-	Delivered int64     `json:"delivered"`
-	Failed    int64     `json:"failed"`
-	Skipped   int64     `json:"skipped"`
-	Percent   *float64  `json:"percent"`
-	ETA       time.Time `json:"eta"`
-}
+type replay struct{ view.Replay }
 
 // ended returns how many have come to their end.
-func (p *replayProgress) ended() int64 { return p.Delivered + p.Failed + p.Skipped }
+func (r *replay) ended() int64 { return r.Progress.Delivered + r.Progress.Failed + r.Progress.Skipped }
 
 // size tells how many deliveries the replay is about.
 func (r *replay) size() string {
@@ -223,35 +178,21 @@ func (r *replay) size() string {
 
 // state is the status, with the reason of a pause.
 func (r *replay) state() string {
-	if r.PauseReason != "" {
-		return r.Status + ":" + r.PauseReason
+	if why := orZero(r.PauseReason); why != "" {
+		return r.Status + ":" + why
 	}
 	return r.Status
 }
 
 func (s *session) replayList() *cobra.Command {
-	var status []string
-	var limit int
-	cmd := &cobra.Command{
-		Use: "list", Short: "List replays", Args: wantArgs(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			query := url.Values{}
-			if len(status) > 0 {
-				query["status"] = status
-			}
-			return listCommand(s, cmd, "T/replays", query, limit, "ID STATUS DONE TOTAL RATE FAILED CREATED", func(r replay) []string {
-				total := "–"
-				if r.Progress.Total != nil {
-					total = thousands(*r.Progress.Total)
-				}
-				return []string{
-					r.ID, r.state(), thousands(r.Progress.ended()), total, fmt.Sprintf("%d/min", r.PerMinute),
-					thousands(r.Progress.Failed), clock(r.CreatedAt),
-				}
-			})
-		},
-	}
-	cmd.Flags().StringSliceVar(&status, "status", nil, "queued, running, paused, done or cancelled")
-	limitFlag(cmd, &limit)
-	return cmd
+	return listCommand(s, "List replays", "T/replays", "ID STATUS DONE TOTAL RATE FAILED CREATED", func(r replay) []string {
+		total := "–"
+		if r.Progress.Total != nil {
+			total = thousands(*r.Progress.Total)
+		}
+		return []string{
+			r.ID, r.state(), thousands(r.ended()), total, fmt.Sprintf("%d/min", r.CurrentPerMinute),
+			thousands(r.Progress.Failed), clock(r.CreatedAt),
+		}
+	}, filter{name: "status", help: "queued, running, paused, done or cancelled"})
 }

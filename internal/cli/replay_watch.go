@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +40,7 @@ func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
 	bar := progressBar{session: s, moving: isTerminal(s.Stderr)}
 	for {
 		var raw json.RawMessage
-		err := c.call(ctx, request{method: http.MethodGet, path: "T/replays/" + url.PathEscape(id)}, &raw)
+		err := c.call(ctx, request{method: http.MethodGet, path: at("T/replays/ID", id)}, &raw)
 		if ctx.Err() != nil {
 			bar.leave()
 			s.note("the replay goes on; see: breakwater replay watch %s", id)
@@ -56,7 +55,7 @@ func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
 			return err
 		}
 		switch {
-		case r.Status == "done", r.Status == "cancelled", r.PauseReason == "stuck":
+		case r.Status == "done", r.Status == "cancelled", orZero(r.PauseReason) == "stuck":
 			bar.leave()
 			return s.tellReplayEnd(raw, &r)
 		default:
@@ -69,20 +68,12 @@ func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
 // tellReplayEnd prints how the replay ended. Only a complete success is one.
 func (s *session) tellReplayEnd(raw json.RawMessage, r *replay) error {
 	p := &r.Progress
-	var err error
-	switch {
-	case s.json:
-		err = s.printJSON(raw)
-	case s.quiet:
-		err = s.printf("%s\n", r.ID)
-	default:
-		err = s.printf("%s %s: %s delivered, %s failed, %s skipped\n", r.ID, r.state(),
-			thousands(p.Delivered), thousands(p.Failed), thousands(p.Skipped))
-	}
+	err := s.print(raw, r.ID+"\n", "%s %s: %s delivered, %s failed, %s skipped\n", r.ID, r.state(),
+		thousands(p.Delivered), thousands(p.Failed), thousands(p.Skipped))
 	switch {
 	case err != nil:
 		return err
-	case r.PauseReason == "stuck":
+	case orZero(r.PauseReason) == "stuck":
 		return fmt.Errorf("the destination takes nothing; mend it, then: breakwater replay resume %s", r.ID)
 	case r.Status == "cancelled":
 		return errors.New("the replay was cancelled")
@@ -138,17 +129,17 @@ func (r *replay) line(now time.Time) string {
 	if p.Total != nil && p.Percent != nil {
 		done := int(*p.Percent / 100 * barWidth)
 		parts = append(parts, fmt.Sprintf("[%s%s] %.0f%% %s/%s", strings.Repeat("#", done), strings.Repeat(" ", barWidth-done),
-			math.Floor(*p.Percent), thousands(p.ended()), thousands(*p.Total)))
+			math.Floor(*p.Percent), thousands(r.ended()), thousands(*p.Total)))
 	} else {
-		parts = append(parts, thousands(p.ended())+" done")
+		parts = append(parts, thousands(r.ended())+" done")
 	}
 	if r.Status == "running" {
-		parts = append(parts, thousands(int64(r.PerMinute))+"/min")
+		parts = append(parts, thousands(int64(r.CurrentPerMinute))+"/min")
 	} else {
 		parts = append(parts, r.state())
 	}
 	parts = append(parts, thousands(p.Failed)+" failed")
-	if left := p.ETA.Sub(now); !p.ETA.IsZero() && left > 0 {
+	if left := time.Time(p.ETA).Sub(now); left > 0 {
 		parts = append(parts, spell(left)+" left")
 	}
 	return strings.Join(parts, " · ")

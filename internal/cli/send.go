@@ -141,14 +141,7 @@ func (s *session) sendOne(ctx context.Context, c *client, body []byte, f *sendFl
 	if err != nil {
 		return err
 	}
-	switch {
-	case s.json:
-		err = s.printJSON(r)
-	case s.quiet:
-		err = s.printf("%s\n", r.ID)
-	default:
-		err = s.printf("%s accepted, %s\n", r.ID, plural(r.Deliveries, "delivery", "deliveries"))
-	}
+	err = s.print(r, r.ID+"\n", "%s accepted, %s\n", r.ID, plural(r.Deliveries, "delivery", "deliveries"))
 	if err != nil || !f.wait {
 		return err
 	}
@@ -208,37 +201,6 @@ func sentError(accepted int, first error) error {
 	return first
 }
 
-// delivery is what the commands show of a delivery.
-type delivery struct {
-	ID       string    `json:"id"`
-	Endpoint string    `json:"endpoint"`
-	Type     string    `json:"type"`
-	Status   string    `json:"status"`
-	View     string    `json:"view"`
-	Waiting  string    `json:"waiting_for"`
-	Reason   string    `json:"reason"`
-	Attempts int       `json:"attempts"`
-	DueAt    time.Time `json:"due_at"`
-	Last     *struct {
-		StatusCode int       `json:"status_code"`
-		Reason     string    `json:"reason"`
-		LatencyMS  float64   `json:"latency_ms"`
-		At         time.Time `json:"at"`
-	} `json:"last"`
-}
-
-// last tells how the latest attempt went: a status, or why there was none.
-func (d *delivery) last() string {
-	switch {
-	case d.Last == nil:
-		return "–"
-	case d.Last.StatusCode != 0:
-		return strconv.Itoa(d.Last.StatusCode)
-	default:
-		return dash(d.Last.Reason)
-	}
-}
-
 // The pace at which --wait asks.
 const (
 	firstPoll = 100 * time.Millisecond
@@ -284,14 +246,14 @@ type watch struct {
 
 // look prints what ended since the last look and counts what is pending.
 func (w *watch) look(ctx context.Context) (pending int, err error) {
-	p, err := w.client.list(ctx, "T/events/"+url.PathEscape(w.event)+"/deliveries", url.Values{}, maxFollowed)
+	p, err := w.client.list(ctx, at("T/events/ID/deliveries", w.event), url.Values{}, maxFollowed)
 	if err != nil {
 		return 0, err
 	}
 	for _, raw := range p.Data {
-		var d delivery
-		if err := json.Unmarshal(raw, &d); err != nil {
-			return 0, fmt.Errorf("understand answer: %w", err)
+		d, err := understand[delivery](raw)
+		if err != nil {
+			return 0, err
 		}
 		switch {
 		case d.Status == "pending":
@@ -315,8 +277,8 @@ func (s *session) tellEnd(raw json.RawMessage, d *delivery) error {
 		return s.printJSON(raw)
 	}
 	text := d.Endpoint + " " + d.Status
-	if d.Reason != "" {
-		text += " (" + d.Reason + ")"
+	if why := orZero(d.Reason); why != "" {
+		text += " (" + why + ")"
 	}
 	if d.Last != nil {
 		text += fmt.Sprintf(" %s in %.0f ms", d.last(), d.Last.LatencyMS)

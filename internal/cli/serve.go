@@ -15,25 +15,25 @@ import (
 )
 
 func (s *session) serveCommand() *cobra.Command {
+	cmd := s.configured("serve", "Run the server", s.serve)
+	cmd.Long = "Run the server until SIGINT or SIGTERM; it then finishes what is in flight. A second signal ends it at once."
+	return cmd
+}
+
+// configured is a command that takes the settings of a server, as flags too.
+func (s *session) configured(use, short string, run func(context.Context, *config.Config) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Run the server", Args: wantArgs(0, 0),
-		Long: "Run the server until SIGINT or SIGTERM; it then finishes what is in flight. A second signal ends it at once.",
+		Use: use, Short: short, Args: wantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := s.loadConfig(cmd)
+			cfg, err := config.Load(config.Input{Flags: cmd.Flags(), Environ: s.Environ, Version: Version()})
 			if err != nil {
 				return err
 			}
-			return s.serve(cmd.Context(), cfg)
+			return run(cmd.Context(), cfg)
 		},
 	}
 	config.AddFlags(cmd.Flags())
 	return cmd
-}
-
-func (s *session) loadConfig(cmd *cobra.Command) (*config.Config, error) {
-	return config.Load(config.Input{
-		Flags: cmd.Flags(), Environ: s.Environ, Version: Version(),
-	})
 }
 
 func (s *session) serve(ctx context.Context, cfg *config.Config) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -223,20 +224,15 @@ func (s *session) checkGoals(reports []sim.Report) error {
 }
 
 func (s *session) listSimulations() error {
+	var b strings.Builder
 	for _, set := range sim.Sets() {
-		if err := s.printf("--set %s: %s\n", set.Name, set.About); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "--set %s: %s\n", set.Name, set.About)
 		for _, scenario := range set.Scenarios {
-			if err := s.printf("  --name %s\n", scenario.Name); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "  --name %s\n", scenario.Name)
 		}
 	}
 	for _, st := range sim.Strategies() {
-		if err := s.printf("--policy %s\n", st.Name); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "--policy %s\n", st.Name)
 	}
-	return nil
+	return s.printf("%s", b.String())
 }

@@ -171,10 +171,7 @@ func (s *session) strategy(name string) (sim.Strategy, error) {
 	raw, err := os.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		var known []string
-		for _, st := range sim.Strategies() {
-			known = append(known, st.Name)
-		}
+		known := names(sim.Strategies(), func(st sim.Strategy) string { return st.Name })
 		return st, usagef("--policy: %w, and there is no such file%s", unknown, didYouMean(config.Nearest(name, known), ""))
 	case err != nil:
 		return st, usagef("--policy: %w", err)

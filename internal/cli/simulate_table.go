@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/breakwaterhq/breakwater/internal/lab/sim"
 )
@@ -69,15 +68,15 @@ func splitReports(reports []sim.Report) (one, two []*sim.Report) {
 }
 
 func (s *session) printTable(t *simulationTable, reports []*sim.Report) error {
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	if !s.quiet {
-		fmt.Fprintln(w, t.head)
+		rows = append(rows, strings.Split(t.head, "\t"))
 	}
 	for _, r := range reports {
-		fmt.Fprintln(w, strings.Join(t.row(r), "\t"))
+		rows = append(rows, t.row(r))
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
+	if err := s.printRows(rows); err != nil {
+		return err
 	}
 	if s.quiet {
 		return nil
@@ -105,26 +104,19 @@ func twoOutagesRow(r *sim.Report) []string {
 	u := &r.Summary
 	return []string{
 		r.Scenario.Name, r.Strategy,
-		count(u.First.Crashes), count(u.First.CrashesMax), count(u.Between), count(u.Second.Crashes), count(u.Second.CrashesMax),
+		known(u.First.Crashes, 0), known(u.First.CrashesMax, 0), known(u.Between, 0), known(u.Second.Crashes, 0), known(u.Second.CrashesMax, 0),
 		u.First.Drain.Text(2), u.First.DrainMax.Text(2), u.Second.Drain.Text(2), u.Second.DrainMax.Text(2),
-		u.First.Waste.Text(4), share(u.Second.Waste), u.Dead.Text(3), strconv.Itoa(u.BrokenHolds), r.About,
+		u.First.Waste.Text(4), known(u.Second.Waste, 4), u.Dead.Text(3), strconv.Itoa(u.BrokenHolds), r.About,
 	}
 }
 
-// count writes a number of things. One that is not known must not read as none:
-// "never" would.
-func count(m sim.Measure) string {
+// known writes a number with so many digits. One that is not known must not read
+// as none: "never" would.
+func known(m sim.Measure, digits int) string {
 	if !m.Known() {
 		return "-"
 	}
-	return m.Text(0)
-}
-
-func share(m sim.Measure) string {
-	if !m.Known() {
-		return "-"
-	}
-	return m.Text(4)
+	return m.Text(digits)
 }
 
 // unit adds the unit to a number that is there.

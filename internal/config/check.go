@@ -8,10 +8,11 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
@@ -122,14 +123,6 @@ func checkUserAgent(s string) error {
 	return nil
 }
 
-func checkScheme(s string) error {
-	_, err := hook.ParseScheme(s)
-	if err != nil {
-		return errors.New("must be one of standard, standard_ed25519, stripe")
-	}
-	return nil
-}
-
 func checkStripeHeader(s string) error {
 	const punctuation = "!#$%&'*+-.^_`|~"
 	bad := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune(punctuation, r) }
@@ -141,6 +134,21 @@ func checkStripeHeader(s string) error {
 		return errors.New("must not be one of the headers every request has (webhook-*, breakwater-*)")
 	}
 	return nil
+}
+
+func checkPreset(s string) error {
+	var names []string
+	for _, p := range policy.Presets() {
+		names = append(names, p.Name)
+	}
+	if slices.Contains(names, s) {
+		return nil
+	}
+	text := "is not the name of a preset"
+	if near := Nearest(s, names); near != "" {
+		text += "; did you mean " + near + "?"
+	}
+	return errors.New(text)
 }
 
 // maxBatch is how many events the API takes in one request.

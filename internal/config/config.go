@@ -72,13 +72,13 @@ const (
 // Load reads all sources, fills in defaults and checks everything. Its error
 // is an *Error with every problem found.
 func Load(in Input) (*Config, error) {
-	l := loader{known: index(), given: map[string]given{}}
+	c := &Config{given: map[string]given{}}
+	settings := c.settings()
+	l := loader{known: index(settings), given: c.given}
 	l.readFlags(in.Flags)
 	l.readEnviron(in.Environ)
 	l.readFile(configFile(in))
-
-	c := &Config{given: l.given}
-	l.apply(c)
+	l.apply(settings)
 	if c.Options.UserAgent == "" {
 		c.Options.UserAgent = "Breakwater/" + in.Version
 	}
@@ -132,10 +132,10 @@ func (l *loader) give(s *setting, g given) {
 	}
 }
 
-// apply writes defaults and given values into c, in the order of the table.
-func (l *loader) apply(c *Config) {
-	for i := range settings {
-		s := &settings[i]
+// apply writes defaults and given values where they belong, in the order of the
+// table.
+func (l *loader) apply(settings []setting) {
+	for _, s := range settings {
 		g, ok := l.given[s.key]
 		if !ok {
 			g = given{text: s.def, origin: "default"}
@@ -144,7 +144,7 @@ func (l *loader) apply(c *Config) {
 		// Nothing is a value only where nothing is the default: an empty flag
 		// can take back what a file says.
 		if err == nil && (text != "" || s.def != "") {
-			err = s.value.parse(c, text)
+			err = s.value.parse(text)
 		}
 		if err != nil {
 			l.problem(Problem{Key: s.key, Origin: g.origin, Value: s.shown(g), Message: err.Error()})

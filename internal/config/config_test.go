@@ -16,6 +16,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
 var (
@@ -70,7 +71,7 @@ func TestDefaults(t *testing.T) {
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
 		LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		DefaultPolicy: "default",
-		PolicyLimits: app.PolicyLimits{
+		PolicyLimits: policy.Limits{
 			MinDelay: 100 * time.Millisecond, MinBackoff: time.Second, MaxAttempts: 30, MaxTimeout: time.Minute,
 			MaxConcurrency: 1000, MinProbe: time.Second, RequireBreaker: true,
 		},

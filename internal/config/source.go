@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ type name struct {
 // names finds a setting by its spelling in each source.
 type names struct{ keys, variables, flags map[string]name }
 
-func index() names {
+func index(settings []setting) names {
 	n := names{keys: map[string]name{}, variables: map[string]name{}, flags: map[string]name{}}
 	for i := range settings {
 		s := &settings[i]
@@ -49,22 +50,13 @@ func index() names {
 	return n
 }
 
-func sorted[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // AddFlags defines --config and the flag of every setting.
 func AddFlags(flags *pflag.FlagSet) {
 	flags.String(FileFlag, "", "YAML file with settings (default "+DefaultFile+" if there is one)")
-	known := index()
-	for _, flag := range sorted(known.flags) {
+	known := index(new(Config).settings())
+	for _, flag := range slices.Sorted(maps.Keys(known.flags)) {
 		n := known.flags[flag]
-		v := &raw{placeholder: n.setting.value.placeholder(), join: n.setting.list()}
+		v := &raw{placeholder: n.setting.value.word, join: n.setting.value.list}
 		help := n.setting.help
 		if n.isFile {
 			v.placeholder, help = "file", "file that holds: "+help
@@ -141,7 +133,7 @@ func (l *loader) readEnviron(environ []string) {
 
 // nearestVariable compares without the prefix, which all of them share.
 func (l *loader) nearestVariable(variable string) string {
-	known := append(sorted(l.known.variables), foreign...)
+	known := append(slices.Sorted(maps.Keys(l.known.variables)), foreign...)
 	for i := range known {
 		known[i] = strings.TrimPrefix(known[i], prefix)
 	}
@@ -220,7 +212,7 @@ func (w *yamlWalk) node(key string, n *yaml.Node) {
 
 // section reports whether key is empty or the first part of known keys.
 func (w *yamlWalk) section(key string) bool {
-	return key == "" || slices.ContainsFunc(sorted(w.known.keys), func(k string) bool {
+	return key == "" || slices.ContainsFunc(slices.Sorted(maps.Keys(w.known.keys)), func(k string) bool {
 		return strings.HasPrefix(k, key+".")
 	})
 }
@@ -236,7 +228,7 @@ func (w *yamlWalk) lookup(key string, n *yaml.Node) (name, bool) {
 	case !ok:
 		w.problem(Problem{
 			Key: key, Origin: w.origin(n), Message: "unknown key",
-			Hint: Nearest(key, sorted(w.known.keys)),
+			Hint: Nearest(key, slices.Sorted(maps.Keys(w.known.keys))),
 		})
 		return name{}, false
 	case again:
@@ -257,7 +249,7 @@ func (w *yamlWalk) value(key string, n *yaml.Node) {
 	case yaml.ScalarNode:
 	case yaml.SequenceNode:
 		items, ok := scalars(n)
-		if !found.setting.list() || !ok {
+		if !found.setting.value.list || !ok {
 			w.problem(Problem{Key: key, Origin: w.origin(n), Message: "takes one value, not a list"})
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -13,171 +14,155 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
-// value is the type of a setting: how its text is read into a Config and
+// value is the type of a setting: how its text is read into its place and
 // written back.
-type value interface {
-	// parse checks text and stores it. Errors state the rule; they never
-	// repeat the value, which may be a secret.
-	parse(c *Config, text string) error
-	show(c *Config) string
-	// placeholder is the word for the value in help texts; empty for switches.
-	placeholder() string
-	// bounds states the rule for the documentation, or is empty.
-	bounds() string
+type value struct {
+	// parse checks text and stores it. Errors state the rule; they never repeat
+	// the value, which may be a secret.
+	parse func(text string) error
+	show  func() string
+	word  string // stands for the value in help texts; empty for switches
+	rule  string // bounds, for the documentation; may be empty
+	list  bool   // may be given several times
 }
 
-// between is an ordered value within bounds. Field says where it goes.
-type between[T cmp.Ordered] struct {
-	field  func(*Config) *T
-	lo, hi T
-	read   func(string) (T, error)
-	write  func(T) string
-	word   string
-}
-
-func (v between[T]) parse(c *Config, text string) error {
-	n, err := v.read(text)
-	if err != nil {
-		return err
-	}
-	if n < v.lo || n > v.hi {
-		return fmt.Errorf("must be %s", v.bounds())
-	}
-	*v.field(c) = n
-	return nil
-}
-
-func (v between[T]) show(c *Config) string { return v.write(*v.field(c)) }
-func (v between[T]) placeholder() string   { return v.word }
-func (v between[T]) bounds() string        { return v.write(v.lo) + " to " + v.write(v.hi) }
-
-func whole(field func(*Config) *int, lo, hi int) value {
-	return between[int]{
-		field: field, lo: lo, hi: hi, word: "number",
-		read: func(s string) (int, error) {
-			n, err := quantity.ParseWhole(s)
-			return int(n), err
-		},
-		write: strconv.Itoa,
-	}
-}
-
-func whole64(field func(*Config) *int64, lo, hi int64) value {
-	return between[int64]{field: field, lo: lo, hi: hi, read: quantity.ParseWhole, write: formatWhole, word: "number"}
-}
-
-func formatWhole(n int64) string { return strconv.FormatInt(n, 10) }
-
-func number(field func(*Config) *float64, lo, hi float64) value {
-	return between[float64]{field: field, lo: lo, hi: hi, read: quantity.ParseNumber, write: quantity.FormatNumber, word: "number"}
-}
-
-func size(field func(*Config) *int64, lo, hi int64) value {
-	return between[int64]{field: field, lo: lo, hi: hi, read: quantity.ParseSize, write: quantity.FormatSize, word: "size"}
-}
-
-func smallSize(field func(*Config) *int, lo, hi int) value {
-	return between[int]{
-		field: field, lo: lo, hi: hi, word: "size",
-		read: func(s string) (int, error) {
-			n, err := quantity.ParseSize(s)
-			return int(n), err
-		},
-		write: func(n int) string { return quantity.FormatSize(int64(n)) },
-	}
-}
-
-func span(field func(*Config) *time.Duration, lo, hi time.Duration) value {
-	return between[time.Duration]{
-		field: field, lo: lo, hi: hi, read: quantity.ParseDuration, write: quantity.FormatDuration, word: "duration",
-	}
-}
-
-// text is a string that passes check; nil means anything goes.
-type text struct {
-	field func(*Config) *string
-	check func(string) error
-	word  string
-	rule  string
-}
-
-func (v text) parse(c *Config, s string) error {
-	if v.check != nil {
-		if err := v.check(s); err != nil {
-			return err
-		}
-	}
-	*v.field(c) = s
-	return nil
-}
-
-func (v text) show(c *Config) string { return *v.field(c) }
-func (v text) placeholder() string   { return cmp.Or(v.word, "text") }
-func (v text) bounds() string        { return v.rule }
-
-// toggle is a yes or no.
-type toggle struct{ field func(*Config) *bool }
-
-func (v toggle) parse(c *Config, s string) error {
-	b, err := strconv.ParseBool(s)
-	if err != nil {
-		return errors.New("must be true or false")
-	}
-	*v.field(c) = b
-	return nil
-}
-
-func (v toggle) show(c *Config) string { return strconv.FormatBool(*v.field(c)) }
-func (v toggle) placeholder() string   { return "" }
-func (v toggle) bounds() string        { return "" }
-
-// many is a list, separated by commas or given several times.
-type many[T any] struct {
-	field func(*Config) *[]T
-	read  func(string) (T, error)
-	write func(T) string
-	word  string
-	rule  string
-}
-
-func (v many[T]) parse(c *Config, s string) error {
-	var out []T
-	for item := range strings.SplitSeq(s, ",") {
-		item = strings.TrimSpace(item)
-		if item == "" {
-			continue
-		}
-		t, err := v.read(item)
+// into stores what read makes of a text.
+func into[T any](to *T, read func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		v, err := read(text)
 		if err != nil {
 			return err
 		}
-		out = append(out, t)
+		*to = v
+		return nil
 	}
-	if len(out) == 0 {
-		return fmt.Errorf("must be a comma-separated list: %s", v.rule)
-	}
-	*v.field(c) = out
-	return nil
 }
 
-func (v many[T]) show(c *Config) string {
-	items := make([]string, len(*v.field(c)))
-	for i, t := range *v.field(c) {
-		items[i] = v.write(t)
+// between is an ordered value within bounds.
+func between[T cmp.Ordered](to *T, lo, hi T, word string, read func(string) (T, error), write func(T) string) value {
+	rule := write(lo) + " to " + write(hi)
+	return value{
+		word: word, rule: rule,
+		show: func() string { return write(*to) },
+		parse: into(to, func(text string) (T, error) {
+			n, err := read(text)
+			if err == nil && (n < lo || n > hi) {
+				err = errors.New("must be " + rule)
+			}
+			return n, err
+		}),
 	}
-	return strings.Join(items, ",")
 }
-func (v many[T]) placeholder() string { return v.word }
-func (v many[T]) bounds() string      { return v.rule }
 
-// isList marks the types whose flags may be repeated.
-func (v many[T]) isList() {}
+func whole[T int | int64](to *T, lo, hi T) value {
+	return between(to, lo, hi, "number", integer[T](quantity.ParseWhole), func(n T) string { return strconv.FormatInt(int64(n), 10) })
+}
 
-func prefixes(field func(*Config) *[]netip.Prefix) value {
-	return many[netip.Prefix]{
-		field: field, read: parsePrefix, write: netip.Prefix.String,
-		word: "cidr,…", rule: "CIDR blocks such as 10.0.0.0/8",
+func size[T int | int64](to *T, lo, hi T) value {
+	return between(to, lo, hi, "size", integer[T](quantity.ParseSize), func(n T) string { return quantity.FormatSize(int64(n)) })
+}
+
+func integer[T int | int64](read func(string) (int64, error)) func(string) (T, error) {
+	return func(s string) (T, error) {
+		n, err := read(s)
+		return T(n), err
 	}
+}
+
+func number(to *float64, lo, hi float64) value {
+	return between(to, lo, hi, "number", quantity.ParseNumber, quantity.FormatNumber)
+}
+
+func span(to *time.Duration, lo, hi time.Duration) value {
+	return between(to, lo, hi, "duration", quantity.ParseDuration, quantity.FormatDuration)
+}
+
+// text is a string that passes check.
+func text(to *string, word, rule string, check func(string) error) value {
+	return value{
+		word: word, rule: rule,
+		show:  func() string { return *to },
+		parse: into(to, func(s string) (string, error) { return s, check(s) }),
+	}
+}
+
+// oneOf is a word of a closed list.
+func oneOf(to *string, word string, words ...string) value {
+	rule := strings.Join(words, ", ")
+	return text(to, word, rule, func(s string) error {
+		if !slices.Contains(words, s) {
+			return errors.New("must be one of " + rule)
+		}
+		return nil
+	})
+}
+
+// toggle is a yes or no.
+func toggle(to *bool) value {
+	return value{
+		show: func() string { return strconv.FormatBool(*to) },
+		parse: into(to, func(s string) (bool, error) {
+			b, err := strconv.ParseBool(s)
+			if err != nil {
+				return false, errors.New("must be true or false")
+			}
+			return b, nil
+		}),
+	}
+}
+
+// logLevel is the only setting of its type.
+func logLevel(to *slog.Level) value {
+	const rule = "debug, info, warn, error"
+	return value{
+		word: "level", rule: rule,
+		show: func() string { return strings.ToLower(to.String()) },
+		parse: into(to, func(s string) (slog.Level, error) {
+			levels := map[string]slog.Level{
+				"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+			}
+			level, ok := levels[s]
+			if !ok {
+				return level, errors.New("must be one of " + rule)
+			}
+			return level, nil
+		}),
+	}
+}
+
+// many is a list, separated by commas or given several times.
+func many[T any](to *[]T, word, rule string, read func(string) (T, error), write func(T) string) value {
+	return value{
+		word: word, rule: rule, list: true,
+		show: func() string {
+			items := make([]string, len(*to))
+			for i, t := range *to {
+				items[i] = write(t)
+			}
+			return strings.Join(items, ",")
+		},
+		parse: into(to, func(s string) (out []T, err error) {
+			for item := range strings.SplitSeq(s, ",") {
+				item = strings.TrimSpace(item)
+				if item == "" {
+					continue
+				}
+				t, err := read(item)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, t)
+			}
+			if len(out) == 0 {
+				return nil, fmt.Errorf("must be a comma-separated list: %s", rule)
+			}
+			return out, nil
+		}),
+	}
+}
+
+func prefixes(to *[]netip.Prefix) value {
+	return many(to, "cidr,…", "CIDR blocks such as 10.0.0.0/8", parsePrefix, netip.Prefix.String)
 }
 
 // parsePrefix reads a CIDR block. A single address stands for itself; host
@@ -196,27 +181,14 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-func ports(field func(*Config) *[]uint16) value {
-	return many[uint16]{
-		field: field,
-		read: func(s string) (uint16, error) {
-			n, err := strconv.ParseUint(s, 10, 16)
-			if err != nil || n == 0 {
-				return 0, fmt.Errorf("%q is not a port between 1 and 65535", s)
-			}
-			return uint16(n), nil
-		},
-		write: func(p uint16) string { return strconv.Itoa(int(p)) },
-		word:  "port,…", rule: "ports between 1 and 65535",
-	}
+func ports(to *[]uint16) value {
+	return many(to, "port,…", "ports between 1 and 65535", parsePort, func(p uint16) string { return strconv.Itoa(int(p)) })
 }
 
-// oneOf returns a check for a closed list of words.
-func oneOf(words ...string) func(string) error {
-	return func(s string) error {
-		if slices.Contains(words, s) {
-			return nil
-		}
-		return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+func parsePort(s string) (uint16, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%q is not a port between 1 and 65535", s)
 	}
+	return uint16(n), nil
 }

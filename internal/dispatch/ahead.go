@@ -33,14 +33,14 @@ type ahead struct {
 
 // laneAhead is what is due for one lane.
 type laneAhead struct {
-	r     *runner
-	known map[hook.ID]struct{} // deliveries that were in memory when it began
-	limit int                  // of the rows; when there are so many there may be more
-	disk  bool                 // whether rows are wanted, or only what was heard of
-	heard []store.New
-	rows  []hook.Delivery
-	next  time.Time // when the first row after asOf falls due
-	err   error
+	r         *runner
+	known     map[hook.ID]struct{} // deliveries that were in memory when it began
+	limit     int                  // of the rows; when there are so many there may be more
+	disk      bool                 // whether rows are wanted, or only what was announced
+	announced []store.Announced
+	rows      []hook.Delivery
+	next      time.Time // when the first row after asOf falls due
+	err       error
 }
 
 // startReads reads for the lanes that want it, now or when enough time has
@@ -52,26 +52,22 @@ func (l *loop) startReads() {
 	now := time.Now()
 	if wait := l.readAt.Add(readEvery).Sub(now); wait > 0 {
 		l.readSoon = true
-		time.AfterFunc(wait, func() { l.post(func() { l.readSoon = false }) })
+		l.postAfter(wait, func() { l.readSoon = false })
 		return
 	}
 	l.readAt = now
-	for len(l.toRead) > 0 {
-		n := min(len(l.toRead), readLanes)
+	for lanes := range slices.Chunk(l.toRead, readLanes) {
 		a := &ahead{asOf: now, limit: window.ReadRoom(l.d.cfg.Window)}
-		for _, r := range l.toRead[:n] {
+		for _, r := range lanes {
 			l.addTo(a, r)
 		}
-		l.toRead = l.toRead[n:]
-		l.reads.add(func() {
-			ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-			defer cancel()
+		l.reads.add(func(ctx context.Context) func() {
 			a.read(ctx, l.d.cfg.Store)
-			l.post(func() { l.readAhead(a) })
+			return func() { l.readAhead(a) }
 		})
 	}
 	l.toRead = nil
-	l.reads.start(&l.d.work)
+	l.reads.start()
 }
 
 // addTo makes a lane a part of the read. Until now it only waited for it: what it
@@ -79,9 +75,9 @@ func (l *loop) startReads() {
 func (l *loop) addTo(a *ahead, r *runner) {
 	known := r.win.ReadBegun()
 	rows := r.win.WantsRows(a.asOf, r.gate(a.asOf))
-	n := min(len(r.heard), max(r.win.RoomForNew(), 0))
-	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: rows, heard: r.heard[:n:n]})
-	r.heard = slices.Clone(r.heard[n:])
+	n := min(len(r.announced), max(r.win.RoomForNew(), 0))
+	a.lanes = append(a.lanes, &laneAhead{r: r, known: known, limit: a.limit, disk: rows, announced: r.announced[:n:n]})
+	r.announced = slices.Clone(r.announced[n:])
 }
 
 // read asks the store, for all lanes at once if it can.
@@ -124,7 +120,7 @@ func (a *ahead) readTogether(ctx context.Context, db store.DueReader) {
 			w.Endpoints = append(w.Endpoints, la.r.endpoint)
 		}
 		w.Known = slices.AppendSeq(w.Known, maps.Keys(la.known))
-		w.Heard = append(w.Heard, la.heard...)
+		w.Announced = append(w.Announced, la.announced...)
 	}
 	due, events, err := db.ReadDue(ctx, w)
 	a.keep(events)
@@ -153,7 +149,6 @@ func (a *ahead) wanted() (ids []hook.ID) {
 
 // readAhead takes what was read into the windows.
 func (l *loop) readAhead(a *ahead) {
-	l.reads.done()
 	now := time.Now()
 	for _, la := range a.lanes {
 		if !la.r.dropped {
@@ -164,8 +159,8 @@ func (l *loop) readAhead(a *ahead) {
 
 func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	r := la.r
-	isNew := make(map[hook.ID]bool, len(la.heard))
-	for _, n := range la.heard {
+	isNew := make(map[hook.ID]bool, len(la.announced))
+	for _, n := range la.announced {
 		isNew[n.Delivery] = true
 	}
 	for i := range la.rows {
@@ -179,8 +174,10 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 	case la.err != nil:
 		l.d.cfg.Log.Warn("read ahead failed", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "error", la.err)
 		r.win.ReadEnded(now.Add(readAgain))
-		l.hearAgain(la.heard)
-	case la.disk && len(la.rows) >= la.limit: // some may be of what was heard: one read too many
+		if len(la.announced) > 0 {
+			l.postAfter(readAgain, func() { l.announced(la.announced) })
+		}
+	case la.disk && len(la.rows) >= la.limit: // some may be announced ones: one read too many
 		r.win.ReadEnded(a.asOf)
 	case la.disk:
 		r.win.ReadEnded(la.next)
@@ -188,11 +185,4 @@ func (l *loop) takeAhead(now time.Time, a *ahead, la *laneAhead) {
 		r.win.ReadPartly(la.next)
 	}
 	l.touch(r)
-}
-
-// hearAgain reads what was heard of once more, after a read that failed.
-func (l *loop) hearAgain(news []store.New) {
-	if len(news) > 0 {
-		time.AfterFunc(readAgain, func() { l.post(func() { l.heard(news) }) })
-	}
 }

@@ -55,7 +55,7 @@ func (s *together) ReadDue(ctx context.Context, w store.Wanted) (map[hook.ID]sto
 		out[e] = store.Due{Deliveries: rows[:min(len(rows), w.Limit)], Next: next}
 	}
 	var events []hook.Event
-	for _, n := range w.Heard {
+	for _, n := range w.Announced {
 		row, err := s.DeliveryByID(ctx, 0, n.Delivery)
 		if err != nil {
 			return nil, nil, err

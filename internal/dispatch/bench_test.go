@@ -134,6 +134,7 @@ func newBenchEngine(b *testing.B, endpoints int) *benchEngine {
 	}
 	e.run(b, dispatch.Config{
 		Store: db, Sender: instantSink{}, Vault: v, IDs: e.ids, Node: node, Log: slog.New(slog.DiscardHandler),
+		Observer: unobserved{},
 	})
 	return e
 }

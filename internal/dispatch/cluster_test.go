@@ -228,7 +228,7 @@ func (r *rig) join(b *book, name string, tune ...func(*peer)) *peer {
 	r.must(err)
 	cfg := dispatch.Config{
 		Store: p.db, Settler: p.writer, Sender: &p.sends, Vault: r.vault, IDs: ids, Node: p.node, Log: log, Loops: 2, Seed: 7,
-		Disabler: p.disabler, Hints: p.hints,
+		Observer: unobserved{}, Disabler: p.disabler, Hints: p.hints,
 	}
 	if p.config != nil {
 		p.config(&cfg)

@@ -10,11 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/vault"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // destination is an endpoint ready to be sent to: policy resolved, secrets
@@ -23,8 +25,8 @@ type destination struct {
 	tenant     hook.ID
 	url        string
 	mode       hook.BodyMode
-	custom     http.Header // the endpoint's own, the same in every request
-	private    []string    // header names that never follow a redirect to another host
+	custom     []egress.Field // the endpoint's own headers, the same in every request
+	private    []string       // header names that never follow a redirect to another host
 	signatures []hook.Signature
 	secrets    []activeSecret // newest first
 	signer     *sign.Signer
@@ -91,11 +93,10 @@ func (t *destination) open(v *vault.Vault, e *hook.Endpoint, secrets []hook.Secr
 	if err := json.Unmarshal(plain, &headers); err != nil {
 		return fmt.Errorf("parse headers: %w", err)
 	}
-	t.custom = make(http.Header, len(headers))
 	for name, value := range headers {
 		name = http.CanonicalHeaderKey(name)
 		if !slices.Contains(t.private, name) { // else a signature goes by that name
-			t.custom[name] = []string{value}
+			t.custom = append(t.custom, egress.Field{Name: name, Value: value})
 			t.private = append(t.private, name)
 		}
 	}
@@ -113,7 +114,7 @@ func (t *destination) withSigner(now time.Time) *destination {
 			continue
 		}
 		active = append(active, s.secret)
-		next.until = earliest(next.until, s.expires)
+		next.until = window.Earliest(next.until, s.expires)
 	}
 	next.signer, next.broken = sign.NewSigner(t.signatures, active)
 	return &next

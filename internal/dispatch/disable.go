@@ -76,20 +76,20 @@ func (l *loop) disable(now time.Time, r *runner, reason DisableReason) {
 	r.lane.Pause(now)
 	l.evictToDisk(r)
 	r.disabledFrom = callRunning
-	l.askKeeper(r, Disabling{Tenant: r.tenant, Endpoint: r.endpoint, Rev: r.dest.rev, Reason: reason})
+	l.askDisabler(r, Disabling{Tenant: r.tenant, Endpoint: r.endpoint, Rev: r.dest.rev, Reason: reason})
 }
 
-func (l *loop) askKeeper(r *runner, ask Disabling) {
+func (l *loop) askDisabler(r *runner, ask Disabling) {
 	l.d.work.Go(func() {
 		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
 		defer cancel()
 		rev, err := l.d.cfg.Disabler.Disable(ctx, ask)
-		l.post(func() { l.keeperAnswered(r, ask, rev, err) })
+		l.post(func() { l.disablerAnswered(r, ask, rev, err) })
 	})
 }
 
-// keeperAnswered reads the endpoint as it is now; from then on its row decides.
-func (l *loop) keeperAnswered(r *runner, ask Disabling, rev int64, err error) {
+// disablerAnswered reads the endpoint as it is now; from then on its row decides.
+func (l *loop) disablerAnswered(r *runner, ask Disabling, rev int64, err error) {
 	if r.dropped {
 		return // the next owner of the lane finds out by itself
 	}
@@ -101,12 +101,10 @@ func (l *loop) keeperAnswered(r *runner, ask Disabling, rev int64, err error) {
 	default:
 		l.d.cfg.Log.Warn("endpoint could not be disabled; trying again",
 			"endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", string(ask.Reason), "error", err)
-		time.AfterFunc(readAgain, func() {
-			l.post(func() {
-				if !r.dropped {
-					l.askKeeper(r, ask)
-				}
-			})
+		l.postAfter(readAgain, func() {
+			if !r.dropped {
+				l.askDisabler(r, ask)
+			}
 		})
 		return
 	}

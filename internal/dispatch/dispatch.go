@@ -53,8 +53,7 @@ type Config struct {
 	Node    hook.Node
 	Log     *slog.Logger
 	// Hints reaches the other nodes; nil when there are none.
-	Hints store.Hints
-	// Observer hears what happens; nil: nobody does.
+	Hints    store.Hints
 	Observer Observer
 	// Disabler turns endpoints off; nil: they stay on whatever they answer.
 	Disabler EndpointDisabler
@@ -70,7 +69,6 @@ type Config struct {
 	LeaseRenew    time.Duration // 5s
 	Loops         int           // event loops; one per processor, at most 8
 	Seed          uint64        // of the jitter; 0: random
-	ProxyInUse    bool          // attempts go through an egress proxy
 }
 
 // Dispatcher runs the lanes of the shards this node owns.
@@ -100,11 +98,8 @@ type Dispatcher struct {
 
 // New checks cfg, fills in defaults, and starts nothing.
 func New(cfg Config) (*Dispatcher, error) {
-	if cfg.Store == nil || cfg.Settler == nil || cfg.Sender == nil || cfg.Vault == nil || cfg.IDs == nil || cfg.Log == nil {
-		return nil, errors.New("dispatch: Store, Settler, Sender, Vault, IDs and Log are required")
-	}
-	if cfg.Observer == nil {
-		cfg.Observer = unobserved{}
+	if cfg.Store == nil || cfg.Settler == nil || cfg.Sender == nil || cfg.Vault == nil || cfg.IDs == nil || cfg.Log == nil || cfg.Observer == nil {
+		return nil, errors.New("dispatch: Store, Settler, Sender, Vault, IDs, Log and Observer are required")
 	}
 	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, 1024)
 	cfg.Window = cmp.Or(cfg.Window, 512)
@@ -152,8 +147,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.cfg.Hints != nil {
 		wg.Go(func() { d.listen(background) })
 	}
-	if late, ok := d.cfg.Store.(store.LateWriter); ok {
-		wg.Go(func() { d.writeLate(background, late) })
+	if db, ok := d.cfg.Store.(store.DeferredInserter); ok {
+		wg.Go(func() { d.insertDeferred(background, db) })
 	}
 
 	keeping, letGo := context.WithCancel(background)
@@ -198,7 +193,7 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 			dlv := &a.Deliveries[i]
 			shard := hook.ShardOf(dlv.EndpointID)
 			if !d.owner.Owns(shard) {
-				d.hinter.tellNew(dlv)
+				d.hinter.announce(dlv)
 				continue
 			}
 			p := &parts[shard%len(parts)]
@@ -221,69 +216,68 @@ func (d *Dispatcher) Committed(b *store.Batch) {
 // EndpointChanged makes the owner of the endpoint's lane read it again before it
 // sends anything more: its settings or its state have changed, a probe or a reset
 // was asked for, or it was deleted.
-func (d *Dispatcher) EndpointChanged(endpoint hook.ID) {
-	d.endpointChanged(endpoint)
-	d.hinter.tell(store.HintEndpoint, endpoint)
-}
-
-func (d *Dispatcher) endpointChanged(endpoint hook.ID) {
-	l := d.loopOf(endpoint)
-	l.post(func() { l.reload(endpoint) })
-}
+func (d *Dispatcher) EndpointChanged(endpoint hook.ID) { d.tellAll(store.HintEndpoint, endpoint) }
 
 // DeliveryChanged makes the owner of the endpoint's lane read its deliveries again:
 // one was cancelled or asked for by hand.
-func (d *Dispatcher) DeliveryChanged(endpoint hook.ID) {
-	d.deliveryChanged(endpoint)
-	d.hinter.tell(store.HintDelivery, endpoint)
-}
-
-func (d *Dispatcher) deliveryChanged(endpoint hook.ID) {
-	l := d.loopOf(endpoint)
-	l.post(func() { l.rowsChanged(endpoint) })
-}
+func (d *Dispatcher) DeliveryChanged(endpoint hook.ID) { d.tellAll(store.HintDelivery, endpoint) }
 
 // TenantChanged makes the owners of the tenant's lanes read their endpoints
 // again, because the tenant's policy has changed.
-func (d *Dispatcher) TenantChanged(tenant hook.ID) {
-	d.tenantChanged(tenant)
-	d.hinter.tell(store.HintTenant, tenant)
-}
-
-func (d *Dispatcher) tenantChanged(tenant hook.ID) {
-	for _, l := range d.loops {
-		l.post(func() { l.reloadTenant(tenant) })
-	}
-}
+func (d *Dispatcher) TenantChanged(tenant hook.ID) { d.tellAll(store.HintTenant, tenant) }
 
 // DueNow makes the owner of the endpoint's lane look for due deliveries.
-func (d *Dispatcher) DueNow(endpoint hook.ID) {
-	d.dueNow(endpoint)
-	d.hinter.tell(store.HintDue, endpoint)
+func (d *Dispatcher) DueNow(endpoint hook.ID) { d.tellAll(store.HintDue, endpoint) }
+
+func (d *Dispatcher) tellAll(kind store.HintKind, id hook.ID) {
+	d.act(kind, id)
+	d.hinter.tell(kind, id)
+}
+
+// act does on this node what a hint asks for.
+func (d *Dispatcher) act(kind store.HintKind, id hook.ID) {
+	l := d.loopOf(id)
+	switch kind {
+	case store.HintDue:
+		if d.owner.Owns(hook.ShardOf(id)) {
+			l.post(func() { l.lookForWork(id) })
+		}
+	case store.HintEndpoint:
+		l.post(func() { l.reload(id) })
+	case store.HintDelivery:
+		l.post(func() { l.rowsChanged(id) })
+	case store.HintTenant:
+		for _, l := range d.loops {
+			l.post(func() { l.reloadTenant(id) })
+		}
+	case store.HintShards:
+		d.owner.Nudge()
+	case store.HintAnnounced: // announced takes all of them together
+	}
 }
 
 // Owns reports whether this node owns the shard.
 func (d *Dispatcher) Owns(shard int) bool { return d.owner.Owns(shard) }
 
-// dueNow makes the lane of an endpoint of this node look for due
-// deliveries.
-func (d *Dispatcher) dueNow(endpoint hook.ID) {
-	l := d.loopOf(endpoint)
-	l.post(func() { l.lookForWork(endpoint) })
+// announced makes lanes of this node read deliveries that another node has
+// announced.
+func (d *Dispatcher) announced(announced []store.Announced) {
+	toLoops(d, announced, func(n store.Announced) hook.ID { return n.Endpoint }, (*loop).announced)
 }
 
-// heard makes lanes of this node read deliveries that another node has accepted.
-func (d *Dispatcher) heard(news []store.New) {
-	parts := make([][]store.New, len(d.loops))
-	for _, n := range news {
-		if shard := hook.ShardOf(n.Endpoint); d.owner.Owns(shard) {
+// toLoops hands each loop what concerns the lanes that it runs. What concerns
+// lanes of other nodes is left out.
+func toLoops[T any](d *Dispatcher, all []T, endpoint func(T) hook.ID, take func(*loop, []T)) {
+	parts := make([][]T, len(d.loops))
+	for _, x := range all {
+		if shard := hook.ShardOf(endpoint(x)); d.owner.Owns(shard) {
 			i := shard % len(parts)
-			parts[i] = append(parts[i], n)
+			parts[i] = append(parts[i], x)
 		}
 	}
 	for i, part := range parts {
 		if l := d.loops[i]; len(part) > 0 {
-			l.post(func() { l.heard(part) })
+			l.post(func() { take(l, part) })
 		}
 	}
 }
@@ -301,29 +295,9 @@ func (d *Dispatcher) loopOf(endpoint hook.ID) *loop {
 // listen acts on the hints of other nodes.
 func (d *Dispatcher) listen(ctx context.Context) {
 	err := d.cfg.Hints.Listen(ctx, func(h store.Hint) {
-		switch h.Kind {
-		case store.HintDue:
-			for _, id := range h.IDs {
-				if d.owner.Owns(hook.ShardOf(id)) {
-					d.dueNow(id)
-				}
-			}
-		case store.HintEndpoint:
-			for _, id := range h.IDs {
-				d.endpointChanged(id)
-			}
-		case store.HintDelivery:
-			for _, id := range h.IDs {
-				d.deliveryChanged(id)
-			}
-		case store.HintTenant:
-			for _, id := range h.IDs {
-				d.tenantChanged(id)
-			}
-		case store.HintShards:
-			d.owner.Nudge()
-		case store.HintNew:
-			d.heard(h.New)
+		d.announced(h.Announced)
+		for _, id := range h.IDs {
+			d.act(h.Kind, id)
 		}
 	})
 	if err != nil && ctx.Err() == nil {

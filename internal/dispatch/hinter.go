@@ -16,22 +16,28 @@ type hinter struct {
 	hints store.Hints
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	waiting map[store.HintKind]map[hook.ID]struct{}
-	news    []store.New
-	wake    chan struct{}
+	mu        sync.Mutex
+	waiting   map[hint]struct{}
+	announced []store.Announced
+	wake      chan struct{}
+}
+
+// hint is one id to be told.
+type hint struct {
+	kind store.HintKind
+	id   hook.ID
 }
 
 const hintTimeout = 5 * time.Second
 
-// maxNews bounds the deliveries that wait to be told of. Of the others only the
-// endpoint is told.
-const maxNews = 8192
+// maxAnnounced bounds the deliveries that wait to be announced. Of the others only
+// the endpoint is told.
+const maxAnnounced = 8192
 
 func newHinter(cfg Config) *hinter {
 	return &hinter{
 		hints: cfg.Hints, log: cfg.Log,
-		waiting: make(map[store.HintKind]map[hook.ID]struct{}),
+		waiting: make(map[hint]struct{}),
 		wake:    make(chan struct{}, 1),
 	}
 }
@@ -42,33 +48,24 @@ func (t *hinter) tell(kind store.HintKind, id hook.ID) {
 		return
 	}
 	t.mu.Lock()
-	t.add(kind, id)
+	t.waiting[hint{kind, id}] = struct{}{}
 	t.mu.Unlock()
 	t.wakeUp()
 }
 
-// tellNew queues the news of a delivery whose lane is another node's.
-func (t *hinter) tellNew(d *hook.Delivery) {
+// announce queues the announcement of a delivery whose lane is another node's.
+func (t *hinter) announce(d *hook.Delivery) {
 	if t.hints == nil {
 		return
 	}
 	t.mu.Lock()
-	if len(t.news) < maxNews {
-		t.news = append(t.news, store.New{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
+	if len(t.announced) < maxAnnounced {
+		t.announced = append(t.announced, store.Announced{Endpoint: d.EndpointID, Event: d.EventID, Delivery: d.ID})
 	} else {
-		t.add(store.HintDue, d.EndpointID)
+		t.waiting[hint{store.HintDue, d.EndpointID}] = struct{}{}
 	}
 	t.mu.Unlock()
 	t.wakeUp()
-}
-
-func (t *hinter) add(kind store.HintKind, id hook.ID) {
-	ids := t.waiting[kind]
-	if ids == nil {
-		ids = make(map[hook.ID]struct{})
-		t.waiting[kind] = ids
-	}
-	ids[id] = struct{}{}
 }
 
 func (t *hinter) wakeUp() {
@@ -92,18 +89,18 @@ func (t *hinter) run(ctx context.Context) {
 
 func (t *hinter) flush(ctx context.Context) {
 	t.mu.Lock()
-	waiting, news := t.waiting, t.news
-	t.waiting, t.news = make(map[store.HintKind]map[hook.ID]struct{}, len(waiting)), nil
+	waiting, announced := t.waiting, t.announced
+	t.waiting, t.announced = make(map[hint]struct{}), nil
 	t.mu.Unlock()
-	if len(news) > 0 {
-		t.send(ctx, store.Hint{Kind: store.HintNew, New: news})
+	if len(announced) > 0 {
+		t.send(ctx, store.Hint{Kind: store.HintAnnounced, Announced: announced})
 	}
-	for kind, set := range waiting {
-		h := store.Hint{Kind: kind, IDs: make([]hook.ID, 0, len(set))}
-		for id := range set {
-			h.IDs = append(h.IDs, id)
-		}
-		t.send(ctx, h)
+	ids := make(map[store.HintKind][]hook.ID)
+	for h := range waiting {
+		ids[h.kind] = append(ids[h.kind], h.id)
+	}
+	for kind, ids := range ids {
+		t.send(ctx, store.Hint{Kind: kind, IDs: ids})
 	}
 }
 

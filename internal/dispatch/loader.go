@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,10 +70,7 @@ func (ld *loader) resolve(ctx context.Context, d *store.Destination, now time.Ti
 	if p != nil {
 		return p, nil
 	}
-	p, err := policy.Resolve(nil,
-		policy.Level{Name: "server", JSON: ld.server},
-		policy.Level{Name: "tenant", JSON: d.TenantPolicy},
-		policy.Level{Name: "endpoint", JSON: d.Endpoint.Policy})
+	p, err := policy.Resolve(nil, policy.Levels(ld.server, d.TenantPolicy, d.Endpoint.Policy)...)
 	if err != nil {
 		// Checked when it was saved, so only a newer or older version of the
 		// rules can get here. Deliveries go on under the default.
@@ -109,30 +107,24 @@ func (l *loop) load(r *runner) {
 
 // startLoads groups the lanes that wait for their endpoints into reads.
 func (l *loop) startLoads() {
-	for len(l.toLoad) > 0 {
-		n := min(len(l.toLoad), loadBatch)
-		batch := append([]*runner(nil), l.toLoad[:n]...)
-		l.toLoad = l.toLoad[n:]
-		l.loads.add(func() {
+	for batch := range slices.Chunk(l.toLoad, loadBatch) {
+		l.loads.add(func(ctx context.Context) func() {
 			ids := make([]hook.ID, len(batch))
 			for i, r := range batch {
 				ids[i] = r.endpoint
 			}
-			ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-			defer cancel()
 			found, err := l.d.loader.load(ctx, ids, time.Now())
-			l.post(func() { l.loadEnded(batch, found, err) })
+			return func() { l.loadEnded(batch, found, err) }
 		})
 	}
 	l.toLoad = nil
-	l.loads.start(&l.d.work)
+	l.loads.start()
 }
 
 func (l *loop) loadEnded(batch []*runner, found map[hook.ID]loaded, err error) {
-	l.loads.done()
 	if err != nil {
 		l.d.cfg.Log.Warn("endpoints could not be read; trying again", "endpoints", len(batch), "error", err)
-		time.AfterFunc(readAgain, func() { l.post(func() { l.loadAgain(batch) }) })
+		l.postAfter(readAgain, func() { l.loadAgain(batch) })
 		return
 	}
 	now := time.Now()
@@ -274,10 +266,10 @@ func (l *loop) reload(endpoint hook.ID) {
 // rowsChanged reads the deliveries of a lane again: some may have been cancelled or
 // asked for by hand.
 func (l *loop) rowsChanged(endpoint hook.ID) {
-	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
+	r := l.runner(endpoint, 0)
+	if r == nil {
 		return
 	}
-	r := l.runner(endpoint, 0)
 	for _, ref := range r.lane.Drop() {
 		l.dropPayload(r.win.Evict(ref.ID))
 	}

@@ -60,7 +60,7 @@ type arrival struct {
 }
 
 func newLoop(d *Dispatcher, n uint64) *loop {
-	return &loop{
+	l := &loop{
 		d: d, rng: rand.New(rand.NewPCG(d.cfg.Seed, n)),
 		wakeCh:    make(chan struct{}, 1),
 		shards:    make(map[int]int64),
@@ -69,9 +69,10 @@ func newLoop(d *Dispatcher, n uint64) *loop {
 		runners:   make(map[hook.ID]*runner),
 		unsaved:   make(map[hook.ID]*store.LaneSave),
 		starved:   make(map[hook.ID][]*runner),
-		reads:     workQueue{limit: 4},
-		loads:     workQueue{limit: 2},
 	}
+	l.reads = workQueue{loop: l, limit: 4}
+	l.loads = workQueue{loop: l, limit: 2}
+	return l
 }
 
 func (l *loop) wakeUp() {
@@ -87,6 +88,11 @@ func (l *loop) post(fn func()) {
 	l.inbox.calls = append(l.inbox.calls, fn)
 	l.mu.Unlock()
 	l.wakeUp()
+}
+
+// postAfter is post after a while.
+func (l *loop) postAfter(wait time.Duration, fn func()) {
+	time.AfterFunc(wait, func() { l.post(fn) })
 }
 
 // deliver adds a part of a committed batch to the inbox.
@@ -189,7 +195,7 @@ func (l *loop) pumpAll(now time.Time) {
 	for l.feedStarved(); len(l.dirty) > 0; l.feedStarved() {
 		l.pumpDirty(now)
 	}
-	l.reads.start(&l.d.work)
+	l.reads.start()
 	l.startReads()
 	l.startLoads()
 	if starving := len(l.starved) > 0; starving != l.isStarved {
@@ -240,37 +246,32 @@ func (l *loop) nextWake() time.Time {
 
 // arrive takes a delivery straight from its commit.
 func (l *loop) arrive(now time.Time, a arrival) {
-	shard := hook.ShardOf(a.delivery.EndpointID)
-	if _, owned := l.shards[shard]; !owned {
-		return // another node's by now; it finds the row by itself
+	if r := l.runner(a.delivery.EndpointID, a.delivery.TenantID); r != nil {
+		l.admit(now, r, a.delivery, a.event, window.Arrived)
+		l.touch(r)
 	}
-	r := l.runner(a.delivery.EndpointID, a.delivery.TenantID)
-	l.admit(now, r, a.delivery, a.event, window.Arrived)
-	l.touch(r)
 }
 
 // lookForWork makes the lane of an endpoint read what is due.
 func (l *loop) lookForWork(endpoint hook.ID) {
-	if _, owned := l.shards[hook.ShardOf(endpoint)]; !owned {
-		return
+	if r := l.runner(endpoint, 0); r != nil {
+		r.win.Announced(time.Now())
+		l.touch(r)
 	}
-	r := l.runner(endpoint, 0)
-	r.win.Announced(time.Now())
-	l.touch(r)
 }
 
-// heard makes lanes read deliveries that another node has just accepted. A lane
-// that has many to read reads the others when they have rows.
-func (l *loop) heard(news []store.New) {
+// announced makes lanes read deliveries that another node has just accepted for
+// them. A lane that has many to read reads the others when they have rows.
+func (l *loop) announced(announced []store.Announced) {
 	now := time.Now()
-	for _, n := range news {
-		if _, owned := l.shards[hook.ShardOf(n.Endpoint)]; !owned {
-			continue
-		}
+	for _, n := range announced {
 		r := l.runner(n.Endpoint, 0)
-		if len(r.heard) < l.d.cfg.Window {
-			r.heard = append(r.heard, n)
-		} else {
+		switch {
+		case r == nil:
+			continue
+		case len(r.announced) < l.d.cfg.Window:
+			r.announced = append(r.announced, n)
+		default:
 			r.win.Announced(now)
 		}
 		l.touch(r)
@@ -319,25 +320,37 @@ func (l *loop) setWake(r *runner, at time.Time) {
 	}
 }
 
-// workQueue starts at most limit jobs at a time; each job ends with a call of
-// done inside the loop. It keeps a take-over of very many lanes from starting
-// as many goroutines.
+// workQueue runs reads of the store beside the loop, at most limit at a time: a
+// take-over of very many lanes must not start as many goroutines.
 type workQueue struct {
+	loop    *loop
 	limit   int
 	running int
-	jobs    []func()
+	jobs    []job
 }
 
-func (q *workQueue) add(job func()) { q.jobs = append(q.jobs, job) }
+// job is one read, in the time that it may take. What it returns runs in the
+// loop.
+type job func(ctx context.Context) (then func())
 
-func (q *workQueue) start(work *sync.WaitGroup) {
+func (q *workQueue) add(j job) { q.jobs = append(q.jobs, j) }
+
+func (q *workQueue) start() {
 	for q.running < q.limit && len(q.jobs) > 0 {
-		job := q.jobs[0]
+		j := q.jobs[0]
 		q.jobs[0] = nil
 		q.jobs = q.jobs[1:]
 		q.running++
-		work.Go(job)
+		q.loop.d.work.Go(func() { q.run(j) })
 	}
 }
 
-func (q *workQueue) done() { q.running-- }
+func (q *workQueue) run(j job) {
+	ctx, cancel := context.WithTimeout(q.loop.d.attempts, readTimeout)
+	defer cancel()
+	then := j(ctx)
+	q.loop.post(func() {
+		q.running--
+		then()
+	})
+}

@@ -32,15 +32,6 @@ type Attempted struct {
 	Attempts         int                // of the delivery, this one included
 }
 
-// unobserved is the observer of a dispatcher that was given none.
-type unobserved struct{}
-
-func (unobserved) Attempted(Attempted)     {}
-func (unobserved) LaneOpened(_, _ hook.ID) {}
-func (unobserved) LaneFound(_, _ hook.ID)  {}
-func (unobserved) LaneClosed(_, _ hook.ID) {}
-func (unobserved) LaneLeft(_, _ hook.ID)   {}
-
 func (l *loop) tellAttempt(f *flight, v policy.Verdict, after *hook.Delivery) {
 	l.d.cfg.Observer.Attempted(Attempted{
 		Tenant: f.r.tenant, Endpoint: f.r.endpoint, Kind: f.kind, Class: v.Class, Reason: v.Reason,

@@ -45,39 +45,29 @@ func (n *shardLanes) announce(ctx context.Context, shards []int) error {
 	if err != nil {
 		return fmt.Errorf("find pending endpoints: %w", err)
 	}
-	parts := make([][]store.PendingEndpoint, len(n.d.loops))
-	for _, p := range pending {
-		i := hook.ShardOf(p.ID) % len(parts)
-		parts[i] = append(parts[i], p)
-	}
-	for i, part := range parts {
-		if len(part) > 0 {
-			l := n.d.loops[i]
-			l.post(func() { l.foundWork(part) })
-		}
-	}
+	toLoops(n.d, pending, func(p store.PendingEndpoint) hook.ID { return p.ID }, (*loop).foundWork)
 	return nil
 }
 
 const (
-	lateEvery   = 250 * time.Millisecond
-	lateTimeout = 5 * time.Second
+	deferredEvery   = 250 * time.Millisecond
+	deferredTimeout = 5 * time.Second
 )
 
-// writeLate has the store write rows that it left out and that did not come with
-// their results.
-func (d *Dispatcher) writeLate(ctx context.Context, db store.LateWriter) {
-	wait := lateEvery
+// insertDeferred has the store insert deferred rows that did not come with their
+// results.
+func (d *Dispatcher) insertDeferred(ctx context.Context, db store.DeferredInserter) {
+	wait := deferredEvery
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		wait = lateEvery
-		call, cancel := context.WithTimeout(ctx, lateTimeout)
-		if err := db.WriteLate(call, time.Now()); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("deliveries without a row could not be written; trying again", "error", err)
+		wait = deferredEvery
+		call, cancel := context.WithTimeout(ctx, deferredTimeout)
+		if err := db.InsertDeferred(call, time.Now()); err != nil && ctx.Err() == nil {
+			d.cfg.Log.Warn("deferred deliveries could not be inserted; trying again", "error", err)
 			wait = readAgain
 		}
 		cancel()
@@ -101,9 +91,7 @@ func (n *shardLanes) Poll(ctx context.Context, lastOther time.Time) error {
 		}
 		n.polled = began
 		for _, id := range endpoints {
-			if n.d.owner.Owns(hook.ShardOf(id)) {
-				n.d.dueNow(id)
-			}
+			n.d.act(store.HintDue, id)
 		}
 	}
 	if time.Since(n.swept) >= sweepEvery {

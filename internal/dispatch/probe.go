@@ -47,18 +47,15 @@ func (l *loop) wantsProbe(now time.Time, r *runner) bool {
 
 func (l *loop) startSearch(now time.Time, r *runner) {
 	s := &probeSearch{known: r.win.SearchBegun()}
-	l.reads.add(func() {
-		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-		defer cancel()
+	l.reads.add(func(ctx context.Context) func() {
 		err := s.run(ctx, l.d.cfg.Store, r.endpoint, now)
-		l.post(func() { l.searchEnded(r, s, err) })
+		return func() { l.searchEnded(r, s, err) }
 	})
 }
 
 // searchEnded takes what people asked for and, for the next probes of an open
 // lane, what never failed, else the newest.
 func (l *loop) searchEnded(r *runner, s *probeSearch, err error) {
-	l.reads.done()
 	if r.dropped {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
 // readTimeout bounds one read of the store on behalf of a lane.
@@ -22,7 +23,7 @@ func (l *loop) pump(now time.Time, r *runner) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
-	l.spillHeard(now, r)
+	l.leaveAnnounced(now, r)
 	if l.seek(now, r) {
 		return
 	}
@@ -77,13 +78,13 @@ func (l *loop) launch(now time.Time, r *runner, dec lane.Decision) {
 }
 
 // readMore reads ahead when more is due on disk and the window wants it, or when
-// the lane has heard of deliveries and there is room for them.
+// deliveries were announced to it and there is room for them.
 func (l *loop) readMore(now time.Time, r *runner) {
 	if r.win.Reading() {
 		return
 	}
 	rows := r.win.HasDue(now) && r.win.WantsRows(now, r.gate(now)) && r.win.RunsLow(now)
-	if !rows && (len(r.heard) == 0 || r.win.RoomForNew() <= 0) {
+	if !rows && (len(r.announced) == 0 || r.win.RoomForNew() <= 0) {
 		return
 	}
 	r.win.ReadAsked(now)
@@ -95,16 +96,9 @@ func (l *loop) nextLook(now time.Time, r *runner) time.Time {
 	g := r.gate(now)
 	at := r.win.NextLook(now, r.lane.Wake(now), g)
 	if g.Holds && !r.win.Expiring() {
-		at = earliest(at, r.expireAt)
+		at = window.Earliest(at, r.expireAt)
 	}
-	return earliest(earliest(at, r.hostAt), l.evictAt(r))
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
+	return window.Earliest(window.Earliest(at, r.hostAt), l.evictAt(r))
 }
 
 // expireBatch is how many held deliveries end in one go.
@@ -126,16 +120,13 @@ func (l *loop) expire(now time.Time, r *runner) {
 		return
 	}
 	r.win.ExpiryBegun()
-	l.reads.add(func() {
-		ctx, cancel := context.WithTimeout(l.d.attempts, readTimeout)
-		defer cancel()
+	l.reads.add(func(ctx context.Context) func() {
 		rows, err := l.d.cfg.Store.ReadAhead(ctx, r.endpoint, now.Add(-hold), expireBatch)
-		l.post(func() { l.expired(r, hold, rows, err) })
+		return func() { l.expired(r, hold, rows, err) }
 	})
 }
 
 func (l *loop) expired(r *runner, hold time.Duration, rows []hook.Delivery, err error) {
-	l.reads.done()
 	if r.dropped {
 		return
 	}
@@ -186,7 +177,7 @@ func (l *loop) evictAt(r *runner) time.Time {
 // evict lets go of a lane that has been without work for long. It reports
 // whether it did.
 func (l *loop) evict(now time.Time, r *runner) bool {
-	busy := !r.win.Idle() || len(r.heard) > 0 || r.loading ||
+	busy := !r.win.Idle() || len(r.announced) > 0 || r.loading ||
 		r.lane.InFlight() > 0 || !r.lane.BlockedSince(now).IsZero()
 	switch {
 	case busy:

@@ -39,11 +39,9 @@ func (t *destination) record(a *egress.Result, attempt int) record {
 		r.body, r.truncated = r.body[:laterAnswer:laterAnswer], true
 	}
 	r.header = bounded(r.header)
-	for _, values := range t.custom {
-		for _, secret := range values {
-			if len(secret) >= leastSecret {
-				r.hide(secret)
-			}
+	for _, secret := range t.custom {
+		if len(secret.Value) >= leastSecret {
+			r.hide(secret.Value)
 		}
 	}
 	return r

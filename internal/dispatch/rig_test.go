@@ -158,7 +158,7 @@ func (r *rig) start() {
 	r.must(err)
 	cfg := dispatch.Config{
 		Store: db, Settler: r.writer, Sender: r.sink, Vault: r.vault, IDs: r.ids, Node: r.node, Log: log,
-		Loops: 2, Seed: 42,
+		Observer: unobserved{}, Loops: 2, Seed: 42,
 	}
 	if r.config != nil {
 		r.config(&cfg)
@@ -409,7 +409,7 @@ func always(status int) answer {
 }
 
 func fieldOf(req *egress.Request, name string) string {
-	for _, f := range req.Fields {
+	for _, f := range req.Header {
 		if f.Name == name {
 			return f.Value
 		}
@@ -430,3 +430,12 @@ func withHeader(res egress.Result, name, value string) egress.Result {
 func settings(fn func(*dispatch.Config)) func(*rig) { return func(r *rig) { r.config = fn } }
 
 func show(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
+
+// unobserved is an observer that takes no notice.
+type unobserved struct{}
+
+func (unobserved) Attempted(dispatch.Attempted) {}
+func (unobserved) LaneOpened(_, _ hook.ID)      {}
+func (unobserved) LaneFound(_, _ hook.ID)       {}
+func (unobserved) LaneClosed(_, _ hook.ID)      {}
+func (unobserved) LaneLeft(_, _ hook.ID)        {}

@@ -30,8 +30,8 @@ type runner struct {
 	// read, until it was read again.
 	outdated bool
 
-	// heard are deliveries for the next read that may have no row yet.
-	heard []store.New
+	// announced are deliveries for the next read that may have no row yet.
+	announced []store.Announced
 
 	// soughtFresh is set when the store was asked for a better probe than the
 	// window holds, until that probe has been sent.
@@ -65,15 +65,20 @@ const (
 	crowdedEviction = 2 * time.Second
 )
 
-// runner returns the runner of an endpoint of an owned shard, bringing its lane
-// into memory when it is not there. tenant may be 0 when it is not known.
+// runner returns the runner of an endpoint, bringing its lane into memory when it
+// is not there. It is nil when the endpoint's shard is another node's by now: that
+// one finds the rows by itself. tenant may be 0 when it is not known.
 func (l *loop) runner(endpoint, tenant hook.ID) *runner {
 	if r, ok := l.runners[endpoint]; ok {
 		return r
 	}
 	shard := hook.ShardOf(endpoint)
+	epoch, owned := l.shards[shard]
+	if !owned {
+		return nil
+	}
 	r := &runner{
-		loop: l, endpoint: endpoint, tenant: tenant, shard: shard, epoch: l.shards[shard],
+		loop: l, endpoint: endpoint, tenant: tenant, shard: shard, epoch: epoch,
 		lane: lane.New(lane.Config{Fixed: true, Limit: 1}, time.Now()), win: window.New(l.d.cfg.Window), wakeIndex: -1,
 	}
 	l.runners[endpoint] = r
@@ -156,11 +161,11 @@ func (l *loop) evictToDisk(r *runner) {
 	}
 }
 
-// spillHeard leaves what a lane that holds has heard of on disk when it has enough
-// in memory to choose a probe from: it will have rows when the lane may send.
-func (l *loop) spillHeard(now time.Time, r *runner) {
-	if len(r.heard) > 0 && r.holds(now) && r.win.HasProbes() {
-		r.heard = nil
+// leaveAnnounced leaves what was announced to a lane that holds on disk when it has
+// enough in memory to choose a probe from: it will have rows when the lane may send.
+func (l *loop) leaveAnnounced(now time.Time, r *runner) {
+	if len(r.announced) > 0 && r.holds(now) && r.win.HasProbes() {
+		r.announced = nil
 		r.win.Announced(now)
 	}
 }

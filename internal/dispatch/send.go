@@ -30,7 +30,7 @@ type flight struct {
 	laneLimit    float64
 	laneInFlight int
 
-	fields   []egress.Field // as sent, besides what the destination always gets
+	header   []egress.Field // as sent
 	answer   egress.Result
 	answered time.Time
 }
@@ -68,10 +68,10 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 	}
 	body := f.dest.body(event)
 	now := time.Now()
-	f.fields = f.dest.fields(event, &f.delivery, now, body)
+	f.header = f.dest.header(event, &f.delivery, now, body)
 	f.started = now
 	return d.cfg.Sender.Send(d.attempts, &egress.Request{
-		Tenant: f.dest.tenant, URL: f.dest.url, Body: body, Fields: f.fields, Header: f.dest.custom,
+		Tenant: f.dest.tenant, URL: f.dest.url, Body: body, Header: f.header,
 		Connect: f.dest.policy.Timeout.Connect, Total: f.dest.policy.Timeout.Total,
 		FollowRedirects: f.dest.policy.Classify.Redirects.Mode == policy.RedirectFollow, MaxHops: f.dest.policy.Classify.Redirects.MaxHops,
 		DropOnHostChange: f.dest.private,
@@ -96,10 +96,10 @@ const (
 	headerAttempt     = "Breakwater-Attempt"
 )
 
-// fields returns the headers that are this attempt's own.
-func (t *destination) fields(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
+// header returns all headers of one attempt.
+func (t *destination) header(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
 	_, hops := hook.CutHops(e.ContentType)
-	all := append(make([]egress.Field, 0, 7+len(t.signatures)),
+	all := append(make([]egress.Field, 0, 7+len(t.signatures)+len(t.custom)),
 		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
 		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
 		egress.Field{Name: hook.HeaderHops, Value: strconv.Itoa(hops + 1)},
@@ -107,5 +107,5 @@ func (t *destination) fields(e *hook.Event, d *hook.Delivery, now time.Time, bod
 	)
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }
 	t.signer.Sign(set, hook.EventPrefix.Format(e.ID), now, body)
-	return all
+	return append(all, t.custom...)
 }

@@ -23,8 +23,8 @@ func (l *loop) result(now time.Time, f *flight) {
 	v := f.dest.policy.Judge(f.delivery.Progress, f.delivery.DueAt, policy.Outcome{
 		Kind: f.kind, LaneClosed: f.tag.Closed,
 		Status: f.answer.Status, Reason: f.answer.Reason,
-		RetryAfter: f.answer.Header["Retry-After"], Date: first(f.answer.Header["Date"]),
-		ProxyConfigured: l.d.cfg.ProxyInUse, At: f.answered, U: l.rng.Float64(),
+		RetryAfter: f.answer.Header["Retry-After"], Date: f.answer.Header.Get("Date"),
+		At: f.answered, U: l.rng.Float64(),
 	})
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
 		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter,
@@ -63,14 +63,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		return
 	}
 	// The lane wants no refill right now: only its own wake-up may pump it.
-	l.setWake(r, earliest(r.lane.Wake(now), l.nextLook(now, r)))
-}
-
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
+	l.setWake(r, window.Earliest(r.lane.Wake(now), l.nextLook(now, r)))
 }
 
 // note logs and acts on a change of the breaker.
@@ -127,7 +120,7 @@ func (l *loop) attempt(now time.Time, f *flight, v policy.Verdict) *hook.Attempt
 		PolicyHash: f.dest.hash, RetryN: v.RetryN, Ceiling: v.Ceiling, U: v.U, Delay: v.Delay, DelaySource: v.Source,
 		Error: brief(f.answer.Text), Excerpt: kept.body,
 		Detail: hook.AttemptDetail{
-			URL: f.dest.url, RequestHeaders: f.dest.masked(f.fields), ResponseHeaders: kept.header,
+			URL: f.dest.url, RequestHeaders: f.dest.masked(f.header), ResponseHeaders: kept.header,
 			Truncated: kept.truncated, RemoteAddr: f.answer.RemoteAddr, Phases: f.answer.Phases,
 			RetryAfter: brief(strings.Join(f.answer.Header["Retry-After"], ", ")), RetryAfterCapped: v.RetryAfterCapped,
 			LaneState: f.laneState.String(), LaneLimit: f.laneLimit, LaneInFlight: f.laneInFlight,
@@ -148,7 +141,7 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 	if fields == nil {
 		return nil
 	}
-	out := make(map[string][]string, len(fields)+len(t.custom))
+	out := make(map[string][]string, len(fields))
 	values := make([]string, len(fields))
 	for i, f := range fields {
 		values[i] = f.Value
@@ -156,9 +149,6 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 		if t.secretHeader(f.Name) {
 			out[f.Name] = hidden
 		}
-	}
-	for name := range t.custom {
-		out[name] = hidden
 	}
 	return out
 }
@@ -207,12 +197,10 @@ func (l *loop) acknowledge(now time.Time, s *store.Settle) {
 // change would otherwise be sent as fast as it can be read.
 func (l *loop) readAgainLater(r *runner, id hook.ID) {
 	r.lane.Forget(id)
-	time.AfterFunc(readAgain, func() {
-		l.post(func() {
-			if !r.dropped {
-				l.dropPayload(r.win.Reread(time.Now(), id))
-				l.touch(r)
-			}
-		})
+	l.postAfter(readAgain, func() {
+		if !r.dropped {
+			l.dropPayload(r.win.Reread(time.Now(), id))
+			l.touch(r)
+		}
 	})
 }

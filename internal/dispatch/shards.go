@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/dispatch/lease"
-	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -60,14 +59,12 @@ func (l *loop) acquire(h store.Held) {
 // foundWork brings lanes with pending deliveries into memory.
 func (l *loop) foundWork(found []store.PendingEndpoint) {
 	for _, p := range found {
-		if _, owned := l.shards[hook.ShardOf(p.ID)]; !owned {
-			continue
-		}
 		_, known := l.runners[p.ID]
-		r := l.runner(p.ID, 0)
-		r.inherited = !known
-		r.win.Announced(p.Due)
-		l.touch(r)
+		if r := l.runner(p.ID, 0); r != nil {
+			r.inherited = !known
+			r.win.Announced(p.Due)
+			l.touch(r)
+		}
 	}
 }
 

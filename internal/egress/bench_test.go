@@ -61,7 +61,7 @@ func benchRequest(url string) *egress.Request {
 	return &egress.Request{
 		URL:  url,
 		Body: make([]byte, benchBody),
-		Fields: []egress.Field{
+		Header: []egress.Field{
 			{"Breakwater-Attempt", "1"},
 			{"Breakwater-Delivery", "dlv_1"},
 			{"Content-Type", "application/json"},

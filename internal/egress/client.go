@@ -60,6 +60,7 @@ type Config struct {
 	ResponseKeep    int           // bytes of a body kept; 0: 16 KiB, negative: none, at most 64 KiB
 	MaxConnsPerHost int           // 0: 200
 	IdleTimeout     time.Duration // 0: 90 s
+	Descriptors     uint64        // that the process may have; 0: not known
 
 	Resolver Resolver // nil: net.DefaultResolver
 }
@@ -176,7 +177,7 @@ func tlsConfig(roots *x509.CertPool) *tls.Config {
 // addresses are judged when a connection is opened.
 func (c *Client) CloseIdle() { c.carrier.closeIdle() }
 
-// Request is one attempt. Body and the values of Header must never be changed,
+// Request is one attempt. Body must never be changed,
 // not even after Send has returned: an early answer ends the attempt while the
 // request may still be on its way out.
 type Request struct {
@@ -185,12 +186,9 @@ type Request struct {
 	Tenant hook.ID
 	URL    string
 	Body   []byte // sent as it is
-	// Fields and Header together are complete but for User-Agent and
-	// Accept-Encoding, which the client sets. Names that belong to the connection
-	// are not sent. Fields are for what each request makes anew, which a list
-	// holds at less cost than a map.
-	Fields []Field
-	Header http.Header
+	// Header is complete but for User-Agent and Accept-Encoding, which the client
+	// sets. Names that belong to the connection are not sent.
+	Header []Field
 
 	Connect time.Duration // for DNS, TCP and TLS; 0: 10 s
 	Total   time.Duration // for everything, the answer's body included; 0: 30 s

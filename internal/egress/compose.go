@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
@@ -42,61 +44,29 @@ func (x *exchange) compose(h *hop, fixed string) error {
 
 // appendFields appends all headers of the caller that are sent.
 func (h *hop) appendFields(to []Field) []Field {
-	for _, f := range h.req.Fields {
+	for _, f := range h.req.Header {
 		if h.carries(f.Name) {
 			to = append(to, f)
-		}
-	}
-	for name, values := range h.req.Header {
-		if !h.carries(name) {
-			continue
-		}
-		for _, value := range values {
-			to = append(to, Field{name, value})
 		}
 	}
 	return to
 }
 
-// targetOf returns where a checked URL leads.
-func targetOf(tenant hook.ID, u *url.URL) target {
-	t := target{tenant: tenant, secure: u.Scheme == "https", address: u.Host}
+// poolKeyOf returns where a checked URL leads.
+func poolKeyOf(tenant hook.ID, u *url.URL) poolKey {
+	key := poolKey{tenant: tenant, secure: u.Scheme == "https", address: u.Host}
 	switch {
 	case u.Port() != "":
-	case t.secure:
-		t.address += ":443"
+	case key.secure:
+		key.address += ":443"
 	default:
-		t.address += ":80"
+		key.address += ":80"
 	}
-	return t
+	return key
 }
 
-func invalidField(f Field) bool { return !isToken(f.Name) || notHeaderValue(f.Value) }
-
-// isToken reports whether s may be the name of a header.
-func isToken(s string) bool {
-	for i := range len(s) {
-		if !tokenChars[s[i]] {
-			return false
-		}
-	}
-	return s != ""
-}
-
-var tokenChars = func() (set [256]bool) {
-	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
-		set[c] = true
-	}
-	return set
-}()
-
-// notHeaderValue reports whether s has a control character in it: with a line
-// break in a value, a header could smuggle in another one.
-func notHeaderValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return true
-		}
-	}
-	return false
+// invalidField reports whether a header could smuggle in another one, by a line
+// break in its value for instance.
+func invalidField(f Field) bool {
+	return !httpguts.ValidHeaderFieldName(f.Name) || !httpguts.ValidHeaderFieldValue(f.Value)
 }

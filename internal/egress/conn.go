@@ -13,60 +13,43 @@ const exitGrace = 250 * time.Millisecond
 // conn puts a hard limit on how long anything may hold a connection. The HTTP
 // client's own timeouts do not cover every state (an answer of 101, a stalled
 // TLS close), and a deadline set once at dial would kill later requests on the
-// same pooled connection. So each attempt arms the connection when it gets it
-// and disarms it when it ends, and a generation tells a late disarm that the
-// connection already belongs to the next attempt.
+// same pooled connection. So each attempt arms the connection when it gets it,
+// and moves the limit when it ends early or is done, unless the connection
+// belongs to the next attempt by then.
 type conn struct {
 	net.Conn
 
 	remote  string       // the peer's address, for the record of attempts
 	written atomic.Int64 // bytes handed to the kernel
 
-	mu    sync.Mutex
-	gen   uint64
-	limit time.Time
-	// early is closed when the holder has to end before the limit; nil: never.
-	early <-chan struct{}
+	mu     sync.Mutex
+	limit  time.Time
+	holder <-chan struct{} // whose limit it is: the end of its context
 }
 
 func newConn(c net.Conn) *conn {
 	return &conn{Conn: c, remote: c.RemoteAddr().String()}
 }
 
-// arm sets the limit for a new holder and returns its generation.
-func (c *conn) arm(limit time.Time) uint64 { return c.armUntil(limit, nil) }
-
-// armUntil is arm for a holder that cut ends when early is closed.
-func (c *conn) armUntil(limit time.Time, early <-chan struct{}) uint64 {
+// arm gives the connection to a holder until limit; nil is nobody who comes back.
+func (c *conn) arm(limit time.Time, holder <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gen++
-	c.early = early
+	c.holder = holder
 	c.setLimit(limit)
-	return c.gen
 }
 
-// cut ends the hold of whoever was armed with early. It does nothing to a later
-// holder with another one.
-func (c *conn) cut(early <-chan struct{}) {
+// rearm moves the limit of a holder. It does nothing when somebody else holds the
+// connection by now.
+func (c *conn) rearm(limit time.Time, holder <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.early == early {
-		c.setLimit(longAgo)
+	if c.holder == holder {
+		c.setLimit(limit)
 	}
 }
 
 var longAgo = time.Unix(1, 0)
-
-// disarm replaces the limit that was armed as gen by the one of an idle
-// connection. It does nothing when somebody else holds the connection by now.
-func (c *conn) disarm(gen uint64, idle time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gen == gen {
-		c.setLimit(idle)
-	}
-}
 
 // setLimit is called with mu held. It fails on a closed connection only, which
 // needs no limit.

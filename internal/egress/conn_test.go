@@ -31,41 +31,42 @@ func pipe(t *testing.T) *egress.Conn {
 
 func TestConnLimits(t *testing.T) {
 	t.Parallel()
-	early := make(chan struct{})
+	first, second := make(chan struct{}), make(chan struct{})
 	for name, tc := range map[string]struct {
 		use  func(*egress.Conn)
 		want time.Duration
 	}{
 		"armed": {func(c *egress.Conn) {
-			c.Arm(in(time.Second))
+			c.Arm(in(time.Second), first)
 		}, time.Second},
-		"disarmed to the idle limit": {func(c *egress.Conn) {
-			c.Disarm(c.Arm(in(time.Second)), in(time.Minute))
+		"armed again to the idle limit": {func(c *egress.Conn) {
+			c.Arm(in(time.Second), first)
+			c.Rearm(in(time.Minute), first)
 		}, time.Minute},
-		"a late disarm does not touch the next holder": {func(c *egress.Conn) {
-			first := c.Arm(in(time.Second))
-			c.Arm(in(3 * time.Second))
-			c.Disarm(first, in(time.Hour))
+		"who has left does not touch the next holder": {func(c *egress.Conn) {
+			c.Arm(in(time.Second), first)
+			c.Arm(in(3*time.Second), second)
+			c.Rearm(in(time.Hour), first)
+		}, 3 * time.Second},
+		"cut short": {func(c *egress.Conn) {
+			c.Arm(in(time.Second), first)
+			c.Rearm(time.Unix(1, 0), first)
+		}, 0},
+		"a late cut does not touch the next holder": {func(c *egress.Conn) {
+			c.Arm(in(time.Second), first)
+			c.Arm(in(3*time.Second), second)
+			c.Rearm(time.Unix(1, 0), first)
 		}, 3 * time.Second},
 		"a deadline beyond the limit is cut": {func(c *egress.Conn) {
-			c.Arm(in(time.Second))
+			c.Arm(in(time.Second), first)
 			_ = c.SetReadDeadline(in(5 * time.Second))
 		}, time.Second},
 		"no deadline is cut as well": {func(c *egress.Conn) {
-			c.Arm(in(time.Second))
+			c.Arm(in(time.Second), first)
 			_ = c.SetDeadline(time.Time{})
 		}, time.Second},
-		"cut short": {func(c *egress.Conn) {
-			c.ArmUntil(in(time.Second), early)
-			c.Cut(early)
-		}, 0},
-		"a late cut does not touch the next holder": {func(c *egress.Conn) {
-			c.ArmUntil(in(time.Second), early)
-			c.ArmUntil(in(3*time.Second), make(chan struct{}))
-			c.Cut(early)
-		}, 3 * time.Second},
 		"an earlier deadline is kept": {func(c *egress.Conn) {
-			c.Arm(in(time.Second))
+			c.Arm(in(time.Second), first)
 			_ = c.SetReadDeadline(in(time.Millisecond))
 		}, time.Millisecond},
 	} {
@@ -90,7 +91,7 @@ func TestConnLimitsTheGoodbyeOfTLS(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := pipe(t)
-		c.Arm(in(time.Second))
+		c.Arm(in(time.Second), nil)
 		if err := c.SetWriteDeadline(in(5 * time.Second)); err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func (d *dialer) dial(ctx context.Context, a *attempt, address string, may permi
 	}
 	a.enter(stageDialled)
 	c := newConn(tcp)
-	c.arm(earlier(time.Now().Add(left), a.deadline))
+	c.arm(earlier(time.Now().Add(left), a.deadline), nil)
 	return c, nil
 }
 
@@ -115,9 +115,8 @@ func (d *dialer) lookup(ctx context.Context, a *attempt, host string) ([]netip.A
 	start := time.Now()
 	addrs, err := d.resolver.LookupNetIP(ctx, "ip", host)
 	a.dns.Store(int64(time.Since(start)))
-	var noAddress *net.AddrError
-	switch dnsErr := (*net.DNSError)(nil); {
-	case errors.As(err, &dnsErr) && dnsErr.IsNotFound, errors.As(err, &noAddress):
+	switch dns, isDNS := errors.AsType[*net.DNSError](err); {
+	case isDNS && dns.IsNotFound, is[*net.AddrError](err):
 		return nil, &reasonError{hook.DNSNXDomain, fmt.Errorf("look up host: %w", err)}
 	case err != nil && isLocalFault(err):
 		return nil, &reasonError{hook.LocalError, fmt.Errorf("look up host: %w", err)}
@@ -203,7 +202,7 @@ func (d *proxyDialer) dial(ctx context.Context, network, address string) (net.Co
 	}
 	a.enter(stageDialled)
 	c := newConn(tcp)
-	c.arm(limit)
+	c.arm(limit, nil)
 	return c, nil
 }
 

@@ -20,16 +20,10 @@ type Conn = conn
 func NewConn(c net.Conn) *Conn { return newConn(c) }
 
 // Arm gives the connection to a new holder.
-func (c *conn) Arm(limit time.Time) uint64 { return c.arm(limit) }
+func (c *conn) Arm(limit time.Time, holder <-chan struct{}) { c.arm(limit, holder) }
 
-// ArmUntil gives the connection to a new holder that Cut may end.
-func (c *conn) ArmUntil(limit time.Time, early <-chan struct{}) { c.armUntil(limit, early) }
-
-// Cut ends the hold that was armed with early.
-func (c *conn) Cut(early <-chan struct{}) { c.cut(early) }
-
-// Disarm ends the hold of gen.
-func (c *conn) Disarm(gen uint64, idle time.Time) { c.disarm(gen, idle) }
+// Rearm moves the limit of a holder.
+func (c *conn) Rearm(limit time.Time, holder <-chan struct{}) { c.rearm(limit, holder) }
 
 // ConnOf finds the wrapper below TLS.
 func ConnOf(c net.Conn) *Conn { return connOf(c) }
@@ -102,7 +96,7 @@ type Wire = wire
 func NewPool(perHost int, idle time.Duration) *Pool { return newPool(perHost, maxIdle, idle) }
 
 // BoundIdle returns how many idle connections a limit of descriptors allows.
-func BoundIdle(limit uint64) int { return boundIdle(limit) }
+func BoundIdle(limit uint64) int { return idleBound(limit) }
 
 // Take takes a wire for an attempt of tenant 1 and of ctx that ends in a minute.
 // Every name has an address of its own.
@@ -116,11 +110,11 @@ func (p *pool) Take(ctx context.Context, name string) (*Wire, error) {
 // TakeAt is Take for a tenant and a name that leads to an address.
 func (p *pool) TakeAt(ctx context.Context, tenant hook.ID, name string, address netip.AddrPort) (*Wire, error) {
 	h := &hop{caller: ctx, deadline: time.Now().Add(time.Minute), patience: time.Minute}
-	t := target{tenant: tenant, address: name}
-	if w, err := p.take(h, t); w != nil || err != nil {
+	key := poolKey{tenant: tenant, address: name}
+	if w, err := p.take(h, key); w != nil || err != nil {
 		return w, err
 	}
-	return p.enter(h, t, address)
+	return p.enter(h, key, address)
 }
 
 // Put gives w back for the next one.

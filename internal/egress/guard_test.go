@@ -68,7 +68,7 @@ func wantRefused(t *testing.T, cfg egress.Config, addr string, port uint16) {
 	wantReason(t, send(t, c, fmt.Sprintf("http://name.test:%d/", port), nil), hook.BlockedAddress)
 }
 
-func TestS1_SpecialIPv4(t *testing.T) {
+func TestSpecialIPv4AddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t, "127.0.0.1:0")
 	for _, addr := range refusedIPv4 {
@@ -80,7 +80,7 @@ func TestS1_SpecialIPv4(t *testing.T) {
 	}
 }
 
-func TestS1_LocalNames(t *testing.T) {
+func TestNamesOfThisMachineAreRefused(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t, "127.0.0.1:0")
 	local := resolver(func(_ context.Context, host string) ([]netip.Addr, error) {
@@ -96,7 +96,7 @@ func TestS1_LocalNames(t *testing.T) {
 	}
 }
 
-func TestS1_PublicAddressesPass(t *testing.T) {
+func TestPublicAddressesPass(t *testing.T) {
 	t.Parallel()
 	c := mustNew(t, egress.Config{})
 	for _, addr := range publicAddresses {
@@ -106,7 +106,7 @@ func TestS1_PublicAddressesPass(t *testing.T) {
 	}
 }
 
-func TestS2_SpecialIPv6(t *testing.T) {
+func TestSpecialIPv6AddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, addr := range append(refusedIPv6, "fe80::1%lo", "2606:4700::1%eth0", "::1%1") {
 		t.Run(addr, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestS2_SpecialIPv6(t *testing.T) {
 
 // Whatever the blocks, an IPv4 address is judged alike in its plain and in its
 // mapped form.
-func TestS2_MappedFormsAreEqual(t *testing.T) {
+func TestMappedFormsAreJudgedAlike(t *testing.T) {
 	t.Parallel()
 	c := mustNew(t, egress.Config{
 		AllowCIDR: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::ffff:192.168.0.0/112")},
@@ -139,7 +139,7 @@ func TestS2_MappedFormsAreEqual(t *testing.T) {
 	})
 }
 
-func TestS5_Rebinding(t *testing.T) {
+func TestRebindingReachesNothing(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t, "127.0.0.1:0")
 	target := fmt.Sprintf("http://rebind.test:%d/", canary.addr.Port())
@@ -165,7 +165,7 @@ func TestS5_Rebinding(t *testing.T) {
 
 // The address is judged once more on the socket itself: here it becomes one of
 // our own between the first look and the second.
-func TestS5_JudgedAgainAtConnect(t *testing.T) {
+func TestAddressIsJudgedAgainAtConnect(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t, "127.0.0.1:0")
 	var looks atomic.Int64
@@ -184,7 +184,7 @@ func TestS5_JudgedAgainAtConnect(t *testing.T) {
 	}
 }
 
-func TestS5_LookupErrorIsNotLeave(t *testing.T) {
+func TestFailedLookupIsNotLeave(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, func(cfg *egress.Config) {
 		cfg.Resolver = resolver(func(context.Context, string) ([]netip.Addr, error) {
@@ -196,7 +196,7 @@ func TestS5_LookupErrorIsNotLeave(t *testing.T) {
 	wantReason(t, send(t, c, fmt.Sprintf("http://sick.test:%d/", canary.addr.Port()), nil), hook.DNSError)
 }
 
-func TestS9_Ports(t *testing.T) {
+func TestHarmfulPortsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := mustNew(t, egress.Config{Dev: true, Resolver: resolveTo("127.0.0.1")})
 	for _, port := range []uint16{1, 22, 25, 81, 1023, 2049, 3306, 5432, 6379, 9200, 11211, 27017} {
@@ -221,7 +221,7 @@ func TestS9_Ports(t *testing.T) {
 	}
 }
 
-func TestS9_OperatorPortsReplaceTheRule(t *testing.T) {
+func TestOperatorPortsReplaceTheRule(t *testing.T) {
 	t.Parallel()
 	c := mustNew(t, egress.Config{Ports: []uint16{22, 6379}})
 	for port, pass := range map[uint16]bool{22: true, 6379: true, 80: false, 443: false, 8080: false} {
@@ -231,7 +231,7 @@ func TestS9_OperatorPortsReplaceTheRule(t *testing.T) {
 	}
 }
 
-func TestS11_DeliveryToOurselves(t *testing.T) {
+func TestNoDeliveryToOurselves(t *testing.T) {
 	t.Parallel()
 	everything := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	canary := newCanary(t, "0.0.0.0:0")
@@ -316,7 +316,7 @@ func interfaceAddresses(t *testing.T) []string {
 	return out
 }
 
-func TestS13_OperatorOpensPrivateTargets(t *testing.T) {
+func TestOperatorOpensPrivateTargets(t *testing.T) {
 	t.Parallel()
 	prefixes := func(list ...string) (out []netip.Prefix) {
 		for _, p := range list {
@@ -380,7 +380,7 @@ func TestS13_OperatorOpensPrivateTargets(t *testing.T) {
 	}
 }
 
-func TestS13_OpenedTargetIsDelivered(t *testing.T) {
+func TestOpenedTargetIsDelivered(t *testing.T) {
 	t.Parallel()
 	e := newEvil(t, answering(ok200))
 	wantReason(t, send(t, mustNew(t, egress.Config{}), e.url(), nil), hook.BlockedAddress)
@@ -388,24 +388,25 @@ func TestS13_OpenedTargetIsDelivered(t *testing.T) {
 	wantStatus(t, send(t, newClient(t, nil), e.url(), nil), 200)
 }
 
-func TestS14_NoOracle(t *testing.T) {
+func TestRefusalTellsNothingOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	open := newCanary(t, "127.0.0.1:0")
 	closed := newClosed(t)
 	c := mustNew(t, egress.Config{Resolver: resolveTo("127.0.0.1")})
-	fastest := func(target string) (egress.Result, time.Duration) {
-		best := time.Hour
-		var res egress.Result
-		for range 20 {
-			start := time.Now()
-			res = send(t, c, target, nil)
-			best = min(best, time.Since(start))
-		}
-		return res, best
+	timed := func(target string, best *time.Duration) egress.Result {
+		start := time.Now()
+		res := send(t, c, target, nil)
+		*best = min(*best, time.Since(start))
+		return res
 	}
 	for _, host := range []string{"127.0.0.1", "name.test"} {
-		resOpen, tookOpen := fastest(urlOf(host, open.addr.Port()))
-		resClosed, tookClosed := fastest(urlOf(host, closed.Port()))
+		tookOpen, tookClosed := time.Hour, time.Hour
+		var resOpen, resClosed egress.Result
+		// In turns, and on a busy machine for longer: the quickest of each count.
+		for n := 0; n < 20 || n < 2000 && (tookOpen-tookClosed).Abs() > 5*time.Millisecond; n++ {
+			resOpen = timed(urlOf(host, open.addr.Port()), &tookOpen)
+			resClosed = timed(urlOf(host, closed.Port()), &tookClosed)
+		}
 		wantReason(t, resOpen, hook.BlockedAddress)
 		if diff := cmp.Diff(resOpen, resClosed, cmpopts.IgnoreFields(egress.Result{}, "Err")); diff != "" {
 			t.Errorf("%s: open and closed port differ:\n%s", host, diff)

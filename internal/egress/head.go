@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
@@ -143,7 +145,7 @@ func parseHeader(lines string) (http.Header, error) {
 		lines = rest
 		name, value, _ := strings.Cut(line, ":")
 		// A space in a name is wrong but was seen; the name is then kept as it is.
-		if !isToken(strings.ReplaceAll(name, " ", "_")) || notHeaderValue(value) {
+		if !httpguts.ValidHeaderFieldName(strings.ReplaceAll(name, " ", "_")) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, malformed("invalid header")
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
@@ -199,12 +201,5 @@ func contentLength(values []string) (int64, error) {
 
 // says reports whether the connection header has a word in it.
 func (h *head) says(word string) bool {
-	for _, value := range h.header["Connection"] {
-		for part := range strings.SplitSeq(value, ",") {
-			if strings.EqualFold(strings.Trim(part, " \t"), word) {
-				return true
-			}
-		}
-	}
-	return false
+	return httpguts.HeaderValuesContainsToken(h.header["Connection"], word)
 }

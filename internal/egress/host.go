@@ -24,8 +24,8 @@ type share struct{ busy, waiting int }
 
 // waiter is a request that waits for a connection.
 type waiter struct {
-	target target
-	turn   chan *wire
+	key  poolKey
+	turn chan *wire
 }
 
 // keptPart is the part of a host's connections that is kept for tenants that have
@@ -64,7 +64,7 @@ func (at *host) unuse(tenant hook.ID) { at.change(tenant, -1, 0) }
 
 func (at *host) line(w *waiter) {
 	at.waiting = append(at.waiting, w)
-	at.change(w.target.tenant, 0, 1)
+	at.change(w.key.tenant, 0, 1)
 }
 
 // leave reports whether w was waiting.
@@ -72,7 +72,7 @@ func (at *host) leave(w *waiter) bool {
 	i := slices.Index(at.waiting, w)
 	if i >= 0 {
 		at.waiting = slices.Delete(at.waiting, i, i+1)
-		at.change(w.target.tenant, 0, -1)
+		at.change(w.key.tenant, 0, -1)
 	}
 	return i >= 0
 }

@@ -19,7 +19,7 @@ func tlsConfig(cert tls.Certificate) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{cert}}
 }
 
-func TestR11_Certificates(t *testing.T) {
+func TestBadCertificatesAreRefused(t *testing.T) {
 	t.Parallel()
 	ca, stranger := newAuthority(t), newAuthority(t)
 	for name, tc := range map[string]struct {
@@ -53,7 +53,7 @@ func TestR11_Certificates(t *testing.T) {
 	}
 }
 
-func TestR11_Handshakes(t *testing.T) {
+func TestFailedHandshakesHaveTheirReason(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	cert := ca.issue(t, nil)
@@ -90,7 +90,7 @@ func afterHello(then func(net.Conn)) func(net.Conn) {
 	}
 }
 
-func TestR11_GoodCertificate(t *testing.T) {
+func TestGoodCertificateIsAccepted(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	e, url := newEvilTLS(t, tlsConfig(ca.issue(t, nil)), answering(ok200))

@@ -39,7 +39,7 @@ func newLean(cfg Config, roots *x509.CertPool, d *dialer) *lean {
 	return &lean{
 		dialer: d,
 		trust:  tlsConfig(roots),
-		pool:   newPool(cfg.MaxConnsPerHost, idleBound(), cfg.IdleTimeout),
+		pool:   newPool(cfg.MaxConnsPerHost, idleBound(cfg.Descriptors), cfg.IdleTimeout),
 		fixed:  "User-Agent: " + cfg.UserAgent + "\r\nAccept-Encoding: identity\r\n",
 	}
 }
@@ -68,7 +68,7 @@ func (l *lean) carry(h *hop, a *attempt) (Result, error) {
 // connect returns a wire that is good for one exchange. Idle ones that the peer
 // has closed are left out here, before anything is written.
 func (l *lean) connect(h *hop, a *attempt) (*wire, error) {
-	to := targetOf(h.req.Tenant, h.url)
+	to := poolKeyOf(h.req.Tenant, h.url)
 	for {
 		w, err := l.pool.take(h, to)
 		a.deadline = h.deadline
@@ -94,7 +94,7 @@ var errHandedOn = errors.New("an idle connection came back")
 // open opens a wire, or finds one that was given back while it waited for leave to
 // do so. When the process has no descriptor left for it, idle connections to
 // others are closed first.
-func (l *lean) open(h *hop, a *attempt, to target) (w *wire, reused bool, err error) {
+func (l *lean) open(h *hop, a *attempt, to poolKey) (w *wire, reused bool, err error) {
 	for relieved := false; ; relieved = true {
 		w, err = l.dial(h, a, to)
 		switch {
@@ -109,7 +109,7 @@ func (l *lean) open(h *hop, a *attempt, to target) (w *wire, reused bool, err er
 	}
 }
 
-func (l *lean) dial(h *hop, a *attempt, to target) (*wire, error) {
+func (l *lean) dial(h *hop, a *attempt, to poolKey) (*wire, error) {
 	var w *wire
 	c, err := l.dialer.dial(h.caller, a, to.address, func(address netip.AddrPort) (err error) {
 		if w != nil { // for an address that did not answer
@@ -215,7 +215,7 @@ func (x *exchange) finish(w *wire, sent written) bool {
 	case err := <-sent.rest:
 		return err == nil
 	case <-time.After(writerGrace):
-		w.base.arm(longAgo)
+		w.base.arm(longAgo, nil)
 		<-sent.rest
 		return false
 	}

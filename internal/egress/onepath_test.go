@@ -101,7 +101,7 @@ func importPath(spec *ast.ImportSpec) string {
 	return p
 }
 
-func TestS12_OneWayOut(t *testing.T) {
+func TestThereIsOneWayOut(t *testing.T) {
 	t.Parallel()
 	root := moduleRoot(t)
 	seen := 0
@@ -157,7 +157,7 @@ func moduleRoot(t *testing.T) string {
 }
 
 // The rule is worth nothing if the test does not fire.
-func TestS12_PlantedViolationsAreFound(t *testing.T) {
+func TestPlantedWaysOutAreFound(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		file, imports, body string

@@ -10,11 +10,11 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// target is where connections lead, and whose they are. All of a client's TLS
-// connections share one configuration, so two connections to the same target are
+// poolKey is where connections lead, and whose they are. All of a client's TLS
+// connections share one configuration, so two connections to the same one are
 // interchangeable. Between tenants they are not: what a destination sends too late
 // must never be taken for the answer to another tenant's request.
-type target struct {
+type poolKey struct {
 	tenant  hook.ID
 	secure  bool
 	address string // host:port
@@ -32,7 +32,7 @@ type pool struct {
 
 	mu     sync.Mutex
 	hosts  map[netip.AddrPort]*host // that have connections, or are wanted
-	idleAt map[target][]*wire       // the one used last is taken first: the others may expire
+	idleAt map[poolKey][]*wire      // the one used last is taken first: the others may expire
 	// All idle wires in the order in which they became idle. As they stay for
 	// equally long, the order is also that of their end.
 	oldest, newest *wire
@@ -43,24 +43,37 @@ type pool struct {
 func newPool(perHost, maxIdle int, idle time.Duration) *pool {
 	return &pool{
 		perHost: perHost, maxIdle: maxIdle, idle: idle,
-		hosts: map[netip.AddrPort]*host{}, idleAt: map[target][]*wire{},
+		hosts: map[netip.AddrPort]*host{}, idleAt: map[poolKey][]*wire{},
 	}
+}
+
+// idleShare is the part of the process's descriptors that idle connections may
+// have. The rest is for requests, the store and whoever asks the API.
+const idleShare = 4
+
+// idleBound returns how many idle connections a process may have that may have
+// so many descriptors; 0: it is not known.
+func idleBound(descriptors uint64) int {
+	if descriptors == 0 {
+		return maxIdle
+	}
+	return int(min(max(descriptors/idleShare, 1), maxIdle))
 }
 
 // errNoConnection is when others of ours have all the connections to a host for
 // too long.
 var errNoConnection error = &reasonError{hook.LocalError, errors.New("no free connection to the host")}
 
-// take returns an idle wire to t for the caller alone, which goes back with put or
+// take returns an idle wire for the caller alone, which goes back with put or
 // drop; nil when there is none and one has to be opened. When the tenant has its
 // share of the host, take waits.
-func (p *pool) take(h *hop, t target) (*wire, error) {
+func (p *pool) take(h *hop, key poolKey) (*wire, error) {
 	p.mu.Lock()
-	wires := p.idleAt[t]
+	wires := p.idleAt[key]
 	for _, w := range slices.Backward(wires) {
-		if w.host.allows(t.tenant, p.perHost) {
+		if w.host.allows(key.tenant, p.perHost) {
 			p.unlink(w)
-			w.host.use(t.tenant)
+			w.host.use(key.tenant)
 			p.mu.Unlock()
 			return w, nil
 		}
@@ -69,31 +82,31 @@ func (p *pool) take(h *hop, t target) (*wire, error) {
 		p.mu.Unlock()
 		return nil, nil
 	}
-	return p.wait(h, wires[len(wires)-1].host, t)
+	return p.wait(h, wires[len(wires)-1].host, key)
 }
 
-// enter returns a wire to t at an address: one that is still to be opened there,
+// enter returns a wire at an address: one that is still to be opened there,
 // or an idle one that has come back meanwhile. When there are as many as the
 // tenant may have, it waits.
-func (p *pool) enter(h *hop, t target, address netip.AddrPort) (*wire, error) {
+func (p *pool) enter(h *hop, key poolKey, address netip.AddrPort) (*wire, error) {
 	p.mu.Lock()
 	at := p.hosts[address]
 	if at == nil {
 		at = &host{address: address, tenants: map[hook.ID]share{}}
 		p.hosts[address] = at
 	}
-	if !at.allows(t.tenant, p.perHost) {
-		return p.wait(h, at, t)
+	if !at.allows(key.tenant, p.perHost) {
+		return p.wait(h, at, key)
 	}
-	w, surplus := p.grant(at, t)
+	w, surplus := p.grant(at, key)
 	p.mu.Unlock()
 	goodbye(surplus)
 	return w, nil
 }
 
 // wait is called with mu held, and lets go of it.
-func (p *pool) wait(h *hop, at *host, t target) (*wire, error) {
-	mine := &waiter{target: t, turn: make(chan *wire, 1)}
+func (p *pool) wait(h *hop, at *host, key poolKey) (*wire, error) {
+	mine := &waiter{key: key, turn: make(chan *wire, 1)}
 	at.line(mine)
 	p.mu.Unlock()
 
@@ -128,7 +141,7 @@ func (p *pool) wait(h *hop, at *host, t target) (*wire, error) {
 // put gives a wire back that can be used again.
 func (p *pool) put(w *wire) {
 	p.mu.Lock()
-	w.host.unuse(w.target.tenant)
+	w.host.unuse(w.key.tenant)
 	p.link(w)
 	surplus := p.serve(w.host)
 	if p.idling > p.maxIdle {
@@ -145,7 +158,7 @@ func (p *pool) put(w *wire) {
 func (p *pool) drop(w *wire) {
 	w.close()
 	p.mu.Lock()
-	w.host.unuse(w.target.tenant)
+	w.host.unuse(w.key.tenant)
 	w.host.open--
 	surplus := p.serve(w.host)
 	p.tidy(w.host)
@@ -196,9 +209,9 @@ func goodbye(wires ...*wire) {
 // right to open one. If the host has as many as it may have, that takes the place
 // of one that is idle, which the caller closes. It and all below are called with
 // mu held.
-func (p *pool) grant(at *host, t target) (w, surplus *wire) {
-	at.use(t.tenant)
-	for _, w := range slices.Backward(p.idleAt[t]) {
+func (p *pool) grant(at *host, key poolKey) (w, surplus *wire) {
+	at.use(key.tenant)
+	for _, w := range slices.Backward(p.idleAt[key]) {
 		if w.host == at {
 			p.unlink(w)
 			return w, nil
@@ -210,7 +223,7 @@ func (p *pool) grant(at *host, t target) (w, surplus *wire) {
 		at.open--
 	}
 	at.open++
-	return &wire{target: t, host: at}, surplus
+	return &wire{key: key, host: at}, surplus
 }
 
 // serve lets those go on who wait at a host and may, in the order in which they
@@ -218,12 +231,12 @@ func (p *pool) grant(at *host, t target) (w, surplus *wire) {
 func (p *pool) serve(at *host) (surplus []*wire) {
 	for i := 0; i < len(at.waiting); {
 		next := at.waiting[i]
-		if !at.allows(next.target.tenant, p.perHost) {
+		if !at.allows(next.key.tenant, p.perHost) {
 			i++
 			continue
 		}
 		at.leave(next)
-		w, old := p.grant(at, next.target)
+		w, old := p.grant(at, next.key)
 		if old != nil {
 			surplus = append(surplus, old)
 		}
@@ -248,7 +261,7 @@ func (p *pool) tidy(at *host) {
 
 func (p *pool) link(w *wire) {
 	w.since = time.Now()
-	p.idleAt[w.target] = append(p.idleAt[w.target], w)
+	p.idleAt[w.key] = append(p.idleAt[w.key], w)
 	w.host.idle = append(w.host.idle, w)
 	w.older, w.newer = p.newest, nil
 	if p.newest != nil {
@@ -265,10 +278,10 @@ func (p *pool) link(w *wire) {
 
 func (p *pool) unlink(w *wire) {
 	w.host.idle = without(w.host.idle, w)
-	if left := without(p.idleAt[w.target], w); len(left) > 0 {
-		p.idleAt[w.target] = left
+	if left := without(p.idleAt[w.key], w); len(left) > 0 {
+		p.idleAt[w.key] = left
 	} else {
-		delete(p.idleAt, w.target)
+		delete(p.idleAt, w.key)
 	}
 	if w.older != nil {
 		w.older.newer = w.newer

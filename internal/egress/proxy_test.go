@@ -13,8 +13,8 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// TestS10_ProxyVariables sets variables of the process, so it runs alone.
-func TestS10_ProxyVariables(t *testing.T) {
+// TestProxyVariablesAreIgnored sets variables of the process, so it runs alone.
+func TestProxyVariablesAreIgnored(t *testing.T) {
 	canary := newCanary(t, "127.0.0.1:0")
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		t.Setenv(name, canary.url())

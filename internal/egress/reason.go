@@ -37,16 +37,12 @@ func ReasonOf(err error) hook.Reason {
 
 // knownReason is ReasonOf with 0 for what it does not know.
 func knownReason(err error) hook.Reason {
-	var (
-		known   *reasonError
-		blocked *BlockedError
-		dns     *net.DNSError
-		op      *net.OpError
-	)
-	switch {
-	case errors.As(err, &known):
+	if known, ok := errors.AsType[*reasonError](err); ok {
 		return known.reason
-	case errors.As(err, &blocked):
+	}
+	dns, isDNS := errors.AsType[*net.DNSError](err)
+	switch {
+	case is[*BlockedError](err):
 		return hook.BlockedAddress
 	case isLocalFault(err):
 		return hook.LocalError
@@ -54,9 +50,9 @@ func knownReason(err error) hook.Reason {
 		return hook.TLSCertificate
 	case isHandshakeError(err):
 		return hook.TLSHandshake
-	case errors.As(err, &dns) && dns.IsNotFound:
+	case isDNS && dns.IsNotFound:
 		return hook.DNSNXDomain
-	case errors.As(err, &dns):
+	case isDNS:
 		return hook.DNSError
 	case errors.Is(err, context.Canceled):
 		return hook.Interrupted
@@ -66,10 +62,24 @@ func knownReason(err error) hook.Reason {
 	if reason := brokenReason(err); reason != 0 {
 		return reason
 	}
-	if errors.As(err, &op) && op.Op == "dial" {
+	if operation(err) == "dial" {
 		return hook.Unreachable // the kernel refused to try this address
 	}
 	return 0
+}
+
+// is reports whether there is an error of type E in err.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// operation names what the network was asked for; "" when that is not known.
+func operation(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Op
+	}
+	return ""
 }
 
 // brokenReason knows the ways in which a connection breaks.
@@ -91,32 +101,18 @@ func isShortage(err error) bool { return isAny(err, syscall.EMFILE, syscall.ENFI
 
 // isLocalFault reports faults of this machine or of the operator's proxy.
 func isLocalFault(err error) bool {
-	var op *net.OpError
-	return isAny(err, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL) ||
-		errors.As(err, &op) && op.Op == "proxyconnect"
+	return isShortage(err) || isAny(err, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL) || operation(err) == "proxyconnect"
 }
 
 func isCertificateError(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		invalid      x509.CertificateInvalidError
-		hostname     x509.HostnameError
-		authority    x509.UnknownAuthorityError
-	)
-	return errors.As(err, &verification) || errors.As(err, &invalid) ||
-		errors.As(err, &hostname) || errors.As(err, &authority)
+	return is[*tls.CertificateVerificationError](err) || is[x509.CertificateInvalidError](err) ||
+		is[x509.HostnameError](err) || is[x509.UnknownAuthorityError](err)
 }
 
 // isHandshakeError also covers alerts that arrive after the handshake, as TLS
 // 1.3 sends them when a client certificate is missing.
 func isHandshakeError(err error) bool {
-	var (
-		header tls.RecordHeaderError
-		alert  tls.AlertError
-		op     *net.OpError
-	)
-	return errors.As(err, &header) || errors.As(err, &alert) ||
-		errors.As(err, &op) && op.Op == "remote error"
+	return is[tls.RecordHeaderError](err) || is[tls.AlertError](err) || operation(err) == "remote error"
 }
 
 func isTimeout(err error) bool {
@@ -138,11 +134,10 @@ func isAny(err error, targets ...error) bool {
 // had reached decides where the error alone does not: a deadline says nothing
 // about what it cut off.
 func (a *attempt) explain(h *hop, err error) error {
-	var known *reasonError
 	switch {
 	case h.caller.Err() != nil:
 		return &reasonError{hook.Interrupted, err}
-	case errors.As(err, &known):
+	case is[*reasonError](err):
 		return err
 	case !a.gotConn && h.late():
 		return &reasonError{a.stalledReason(h.client.proxied), err}
@@ -214,22 +209,18 @@ var texts = map[hook.Reason]string{
 // textOf returns the user-safe text of a failure: no address, port, name or
 // time in it.
 func textOf(reason hook.Reason, err error) string {
-	var (
-		invalid   x509.CertificateInvalidError
-		hostname  x509.HostnameError
-		authority x509.UnknownAuthorityError
-	)
+	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case errors.Is(err, errCalledOff):
 		return "called off on our side before the request"
 	case errors.Is(err, errNoConnection):
 		return "no free connection to the host on our side"
 	case reason != hook.TLSCertificate:
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+	case invalid.Reason == x509.Expired:
 		return "certificate has expired or is not valid yet"
-	case errors.As(err, &hostname):
+	case is[x509.HostnameError](err):
 		return "certificate is for another name"
-	case errors.As(err, &authority):
+	case is[x509.UnknownAuthorityError](err):
 		return "certificate is signed by an unknown authority"
 	}
 	return texts[reason]

@@ -46,8 +46,7 @@ func (h *hop) next(res *Result) (*url.URL, error) {
 		return nil, nil
 	}
 	next, err := h.client.parseURL(target.String())
-	var urlErr *URLError
-	if errors.As(err, &urlErr) && urlErr.Blocked {
+	if bad, ok := errors.AsType[*URLError](err); ok && bad.Blocked {
 		return nil, err
 	}
 	return next, nil // nil for what is not a URL of ours at all

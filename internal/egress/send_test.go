@@ -42,19 +42,13 @@ func TestSendCarriesTheRequestAsGiven(t *testing.T) {
 	body := []byte("{\"text\":\"h\xc3\xa9\"}\n")
 	res := send(t, newClient(t, func(c *egress.Config) { c.UserAgent = "Breakwater/1.2" }), e.url()+"?a=1", func(r *egress.Request) {
 		r.Body = body
-		r.Header = http.Header{
-			"Content-Type":      {"application/cloudevents+json"},
-			"X-Two":             {"a", "b"},
-			"user-agent":        {"mine"},
-			"Accept-Encoding":   {"gzip"},
-			"Idempotency-Key":   {"k"},
-			"x-idempotency-key": {"k"},
-			"Transfer-Encoding": {"chunked"},
-			"Host":              {"other.test"},
-			"Expect":            {"100-continue"},
-			"proxy-connection":  {"keep-alive"},
+		r.Header = []egress.Field{
+			{"Content-Type", "application/cloudevents+json"}, {"X-Two", "a"}, {"X-Two", "b"}, {"webhook-id", "evt_1"},
+			{"user-agent", "mine"}, {"User-Agent", "mine"}, {"Accept-Encoding", "gzip"},
+			{"Idempotency-Key", "k"}, {"x-idempotency-key", "k"},
+			{"Transfer-Encoding", "chunked"}, {"Host", "other.test"}, {"Expect", "100-continue"},
+			{"proxy-connection", "keep-alive"}, {"Proxy-Connection", "close"},
 		}
-		r.Fields = []egress.Field{{"webhook-id", "evt_1"}, {"User-Agent", "mine"}, {"x-idempotency-key", "k"}, {"Proxy-Connection", "close"}}
 	})
 	wantStatus(t, res, 202)
 	if string(res.Body) != "hello" || res.Truncated || !slices.Equal(res.Header["X-A"], []string{"1", "2"}) {
@@ -199,7 +193,7 @@ func TestInterruptedOnAReusedConnection(t *testing.T) {
 	}()
 	res := c.Send(ctx, &egress.Request{URL: e.url()})
 	wantReason(t, res, hook.Interrupted)
-	if n := e.conns.Load(); n != 1 || res.Latency > 10*time.Second {
+	if n := e.conns.Load(); n != 1 || res.Latency > soon {
 		t.Errorf("ended after %v on %d connections", res.Latency, n)
 	}
 }
@@ -225,7 +219,7 @@ func TestInterruptedByTheCaller(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(100*time.Millisecond, func() { cancel(lost) })
 			start := time.Now()
-			res := c.Send(ctx, &egress.Request{URL: target, Connect: 10 * time.Second, Total: 20 * time.Second})
+			res := c.Send(ctx, &egress.Request{URL: target, Connect: longAfter, Total: longAfter})
 			wantReason(t, res, hook.Interrupted)
 			if took := time.Since(start); took > soon {
 				t.Errorf("took %v to notice", took)
@@ -247,13 +241,13 @@ func TestTimeoutsByStage(t *testing.T) {
 		connect, total time.Duration
 		want           hook.Reason
 	}{
-		"lookup":                     {"http://slow.test/", 200 * time.Millisecond, 10 * time.Second, hook.DNSError},
-		"lookup, total first":        {"http://slow.test/", 10 * time.Second, 200 * time.Millisecond, hook.DNSError},
-		"connect":                    {"http://" + hole.String(), 200 * time.Millisecond, 10 * time.Second, hook.ConnectTimeout},
-		"connect, total first":       {"http://" + hole.String(), 10 * time.Second, 200 * time.Millisecond, hook.ConnectTimeout},
-		"handshake":                  {"https://" + mute.addr.String(), ample, 10 * time.Second, hook.TLSHandshake},
-		"handshake, total first":     {"https://" + mute.addr.String(), 10 * time.Second, ample, hook.TLSHandshake},
-		"answer":                     {mute.url(), 10 * time.Second, ample, hook.Timeout},
+		"lookup":                     {"http://slow.test/", 200 * time.Millisecond, longAfter, hook.DNSError},
+		"lookup, total first":        {"http://slow.test/", longAfter, 200 * time.Millisecond, hook.DNSError},
+		"connect":                    {"http://" + hole.String(), 200 * time.Millisecond, longAfter, hook.ConnectTimeout},
+		"connect, total first":       {"http://" + hole.String(), longAfter, 200 * time.Millisecond, hook.ConnectTimeout},
+		"handshake":                  {"https://" + mute.addr.String(), ample, longAfter, hook.TLSHandshake},
+		"handshake, total first":     {"https://" + mute.addr.String(), longAfter, ample, hook.TLSHandshake},
+		"answer":                     {mute.url(), longAfter, ample, hook.Timeout},
 		"answer, connect is no part": {mute.url(), ample, 2 * ample, hook.Timeout},
 	} {
 		t.Run(name, func(t *testing.T) {

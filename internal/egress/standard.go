@@ -66,7 +66,7 @@ func standardTransport(cfg Config, roots *x509.CertPool, dial dialFunc) *http.Tr
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		MaxConnsPerHost:        cfg.MaxConnsPerHost,
 		MaxIdleConnsPerHost:    cfg.MaxConnsPerHost,
-		MaxIdleConns:           max(idleBound()/idleShare, 1), // several tenants have some
+		MaxIdleConns:           max(idleBound(cfg.Descriptors)/idleShare, 1), // several tenants have some
 		IdleConnTimeout:        cfg.IdleTimeout,
 		OnProxyConnectResponse: checkConnect,
 	}
@@ -124,7 +124,7 @@ func (s *standard) closeIdle() {
 func (s *standard) carry(h *hop, a *attempt) (Result, error) {
 	own, cancel := context.WithDeadline(h.caller, h.deadline)
 	defer cancel()
-	hold := &holder{attempt: a, mayStart: h.req.mayStart, callOff: cancel}
+	hold := &holder{attempt: a, done: own.Done(), mayStart: h.req.mayStart, callOff: cancel}
 	defer hold.end(s.idle)
 	resp, err := s.of(h.req.Tenant).RoundTrip(s.request(hold.bind(own), h))
 	if isShortage(err) {
@@ -170,7 +170,7 @@ func (s *standard) request(ctx context.Context, h *hop) *http.Request {
 var identity = []string{"identity"}
 
 func (s *standard) header(h *hop) http.Header {
-	out := make(http.Header, len(h.req.Fields)+len(h.req.Header)+2)
+	out := make(http.Header, len(h.req.Header)+2)
 	for _, f := range h.appendFields(nil) {
 		out[f.Name] = append(out[f.Name], f.Value)
 	}
@@ -184,10 +184,10 @@ func (s *standard) header(h *hop) http.Header {
 type holder struct {
 	*attempt
 
+	done      <-chan struct{} // by which its connection knows it
 	mayStart  func() bool
 	callOff   func()
 	calledOff bool
-	gen       uint64
 }
 
 type holderKey struct{}
@@ -226,7 +226,7 @@ func (h *holder) onConn(info httptrace.GotConnInfo) {
 		h.callOff()
 	}
 	if c != nil {
-		h.gen = c.arm(limit)
+		c.arm(limit, h.done)
 	}
 	h.got(c, info.Reused)
 }
@@ -234,6 +234,6 @@ func (h *holder) onConn(info httptrace.GotConnInfo) {
 // end gives the connection back to its idle limit.
 func (h *holder) end(idle time.Duration) {
 	if h.conn != nil {
-		h.conn.disarm(h.gen, time.Now().Add(idle+exitGrace))
+		h.conn.rearm(time.Now().Add(idle+exitGrace), h.done)
 	}
 }

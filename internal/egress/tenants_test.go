@@ -64,7 +64,7 @@ func TestLateBytesStayWithTheirTenant(t *testing.T) {
 			send(t, c, e.url(), as(1))
 			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 			res := send(t, c, e.url(), func(r *egress.Request) {
-				r.Tenant, r.Fields = 2, []egress.Field{{Name: "X-Tenant", Value: "victim"}}
+				r.Tenant, r.Header = 2, []egress.Field{{Name: "X-Tenant", Value: "victim"}}
 			})
 			wantStatus(t, res, 500)
 		}
@@ -201,7 +201,7 @@ func TestIdleConnectionsAreClosedFirst(t *testing.T) {
 	})
 	wantStatus(t, send(t, c, other.url(), nil), 200)
 	url := fmt.Sprintf("http://name.test:%d/", e.addr.Port())
-	for range 100 { // until the server has noticed
+	for start := time.Now(); time.Since(start) < soon; { // until the server has noticed
 		if res := send(t, c, url, nil); res.Status == 200 {
 			return
 		}

@@ -61,7 +61,7 @@ func wantBad(t *testing.T, c *egress.Client, raw, message string) {
 	wantReason(t, send(t, c, raw, nil), hook.BlockedAddress)
 }
 
-func TestS3_OtherScripts(t *testing.T) {
+func TestOtherScriptsHideNoAddress(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t, "127.0.0.1:0")
 	c := mustNew(t, egress.Config{Resolver: resolveTo("127.0.0.1")})
@@ -85,7 +85,7 @@ func TestS3_OtherScripts(t *testing.T) {
 	wantReason(t, send(t, c, fmt.Sprintf("http://lоcalhost:%d/", canary.addr.Port()), nil), hook.BlockedAddress)
 }
 
-func TestS4_NumericSpellings(t *testing.T) {
+func TestNumericSpellingsAreRefused(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t, "127.0.0.1:0")
 	// A resolver that reads them as the C library does.
@@ -99,7 +99,7 @@ func TestS4_NumericSpellings(t *testing.T) {
 	wantBad(t, c, fmt.Sprintf("http://%%31%%32%%37.0.0.1:%d/", canary.addr.Port()), "not a valid URL")
 }
 
-func TestS7_SchemesAndShapes(t *testing.T) {
+func TestSchemesAndShapesAreChecked(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, nil)
 	for raw, message := range map[string]string{
@@ -132,7 +132,7 @@ func TestS7_SchemesAndShapes(t *testing.T) {
 	}
 }
 
-func TestS8_UserinfoAndControlCharacters(t *testing.T) {
+func TestUserinfoAndControlCharactersAreRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, nil)
 	for raw, message := range map[string]string{

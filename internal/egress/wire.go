@@ -11,8 +11,8 @@ import (
 // alone and reads and writes on the own goroutine: an idle wire costs no
 // goroutine and no buffer.
 type wire struct {
-	target target
-	host   *host
+	key  poolKey
+	host *host
 
 	base   *conn    // limits and counts what goes through TCP
 	stream net.Conn // base, or TLS on top of it
@@ -33,10 +33,10 @@ func (w *wire) opened() bool { return w.base != nil }
 func (w *wire) open(h *hop, a *attempt, c *conn, trust *tls.Config) error {
 	w.base, w.stream = c, c
 	w.silent = newProbe(c)
-	if !w.target.secure {
+	if !w.key.secure {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(w.target.address)
+	host, _, err := net.SplitHostPort(w.key.address)
 	if err != nil {
 		return err
 	}
@@ -74,9 +74,9 @@ func (w *wire) hold(ctx context.Context, limit time.Time) {
 	if done != w.watched {
 		w.stopWatch()
 		w.watched = done
-		w.unwatch = context.AfterFunc(ctx, func() { c.cut(done) })
+		w.unwatch = context.AfterFunc(ctx, func() { c.rearm(longAgo, done) })
 	}
-	c.armUntil(limit, done)
+	c.arm(limit, done)
 }
 
 func (w *wire) stopWatch() {
@@ -96,6 +96,6 @@ func (w *wire) close() {
 // goodbye closes an idle wire, with the farewell that TLS asks for.
 func (w *wire) goodbye() {
 	w.stopWatch()
-	w.base.arm(time.Now().Add(exitGrace))
+	w.base.arm(time.Now().Add(exitGrace), nil)
 	_ = w.stream.Close()
 }

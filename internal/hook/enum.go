@@ -215,9 +215,6 @@ func (s Scope) String() string         { return scopes.text(s) }
 // ParseDeliveryState reads the name of a delivery state.
 func ParseDeliveryState(s string) (DeliveryState, error) { return deliveryStates.parse(s) }
 
-// ParseAttemptKind reads the name of an attempt kind.
-func ParseAttemptKind(s string) (AttemptKind, error) { return attemptKinds.parse(s) }
-
 // ParseReason reads the name of an attempt reason.
 func ParseReason(s string) (Reason, error) { return reasons.parse(s) }
 
@@ -238,6 +235,3 @@ func Classes() []Class { return classes.all() }
 
 // Reasons lists every attempt reason.
 func Reasons() []Reason { return reasons.all() }
-
-// EndReasons lists every reason of dead and cancelled deliveries.
-func EndReasons() []EndReason { return endReasons.all() }

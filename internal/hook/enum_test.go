@@ -136,7 +136,6 @@ func upTo(n uint8) []uint8 {
 func TestNamesRoundTrip(t *testing.T) {
 	t.Parallel()
 	roundTrip(t, hook.ParseDeliveryState, hook.Pending, hook.Cancelled)
-	roundTrip(t, hook.ParseAttemptKind, hook.First, hook.Manual)
 	roundTrip(t, hook.ParseReason, hook.OK, hook.LocalError)
 	roundTrip(t, hook.ParseEndReason, hook.DeadExhausted, hook.CancelledEndpointDeleted)
 	roundTrip(t, hook.ParseScheme, hook.SchemeStandard, hook.SchemeStripe)

@@ -33,18 +33,17 @@ var reservedHeaderPrefixes = []string{"breakwater-", "proxy-", "webhook-"}
 // CheckHeader validates a custom header of an endpoint. Its errors never hold
 // the value, which may be a credential.
 func CheckHeader(name, value string) error {
-	if err := checkHeaderName(name); err != nil {
+	if err := CheckHeaderName(name); err != nil {
 		return err
 	}
 	return checkHeaderValue(value)
 }
 
-// CheckStripeHeader validates the name under which an endpoint gets the
-// Stripe-style signature. webhook-signature is reserved like all webhook-*
-// names: two formats under one name would break every verifier.
-func CheckStripeHeader(name string) error { return checkHeaderName(name) }
-
-func checkHeaderName(name string) error {
+// CheckHeaderName validates the name of a custom header, or of the one under
+// which an endpoint gets the Stripe-style signature. webhook-signature is
+// reserved like all webhook-* names: two formats under one name would break
+// every verifier.
+func CheckHeaderName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: the name is empty", ErrHeaderMalformed)

@@ -63,8 +63,8 @@ func TestCheckHeaderName(t *testing.T) {
 				if err := hook.CheckHeader(header, "v"); !errors.Is(err, tc.want) {
 					t.Errorf("CheckHeader(%q) = %v, want %v", header, err, tc.want)
 				}
-				if err := hook.CheckStripeHeader(header); !errors.Is(err, tc.want) {
-					t.Errorf("CheckStripeHeader(%q) = %v, want %v", header, err, tc.want)
+				if err := hook.CheckHeaderName(header); !errors.Is(err, tc.want) {
+					t.Errorf("CheckHeaderName(%q) = %v, want %v", header, err, tc.want)
 				}
 			}
 		})
@@ -89,9 +89,9 @@ func asciiUpper(r rune) rune {
 
 func TestReservedHeaderIsExplained(t *testing.T) {
 	t.Parallel()
-	err := hook.CheckStripeHeader("webhook-signature")
+	err := hook.CheckHeaderName("webhook-signature")
 	if err == nil || !strings.HasPrefix(err.Error(), "header name is reserved") {
-		t.Errorf(`CheckStripeHeader("webhook-signature") = %v, want "header name is reserved"`, err)
+		t.Errorf(`CheckHeaderName("webhook-signature") = %v, want "header name is reserved"`, err)
 	}
 }
 

@@ -82,7 +82,6 @@ const (
 	AttemptPrefix  Prefix = "att_"
 	ReplayPrefix   Prefix = "rpl_"
 	KeyPrefix      Prefix = "key_"
-	AuditPrefix    Prefix = "aud_"
 	RequestPrefix  Prefix = "req_"
 	NodePrefix     Prefix = "node_"
 )

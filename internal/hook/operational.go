@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 )
@@ -51,9 +50,6 @@ var operationalTypes = []OperationalType{
 	EndpointFailing, EndpointDisabled, SystemQueueGrowing, SystemQueueSettled, BreakersMany, BreakersSettled,
 	StoreDamaged, StoreLogGrowing, StoreLogSettled,
 }
-
-// OperationalTypes lists every type.
-func OperationalTypes() []OperationalType { return slices.Clone(operationalTypes) }
 
 // MatchOperational returns the types that a pattern selects: a name, or the
 // beginning of names and a star. No match is an error, since a misspelt filter

@@ -181,10 +181,7 @@ func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
 // resolve expands an endpoint's policy. One that is not valid any more counts
 // as the default here; the dispatcher reports it.
 func (c *catalog) resolve(t hook.Tenant, e *hook.Endpoint) *policy.Policy {
-	r, err := policy.Resolve(nil,
-		policy.Level{Name: "server", JSON: c.server},
-		policy.Level{Name: "tenant", JSON: t.Policy},
-		policy.Level{Name: "endpoint", JSON: e.Policy})
+	r, err := policy.Resolve(nil, policy.Levels(c.server, t.Policy, e.Policy)...)
 	if err != nil {
 		p := policy.Default()
 		return &p

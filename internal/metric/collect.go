@@ -17,34 +17,10 @@ var (
 		"Attempts that have ended.", []string{"kind", "class", "reason"}, nil)
 	settledDesc = prometheus.NewDesc("breakwater_deliveries_settled_total",
 		"Deliveries that were delivered or given up, by the number of their attempts.", []string{"state", "attempts"}, nil)
-	transitionsDesc = prometheus.NewDesc("breakwater_breaker_transitions_total",
-		"Breakers that opened or closed.", []string{"to"}, nil)
-	breakersDesc = prometheus.NewDesc("breakwater_breakers",
-		"Breakers of this node's lanes; closed ones only with traffic in the last 15 minutes.", []string{"state"}, nil)
-	stormsDesc = prometheus.NewDesc("breakwater_storms_active",
-		"Endpoints in a retry storm.", nil, nil)
-	ratioDesc = prometheus.NewDesc("breakwater_retry_ratio_max",
-		"Greatest ratio of retries to first attempts in 15 minutes, of lanes with at least 20 attempts.", nil, nil)
-	warningsDesc = prometheus.NewDesc("breakwater_retry_queue_warnings",
-		"Endpoints whose retry queue grows.", nil, nil)
-	droppedDesc = prometheus.NewDesc("breakwater_operational_events_dropped_total",
-		"Operational events that were not stored because too many waited.", nil, nil)
-	damagedDesc = prometheus.NewDesc("breakwater_store_damaged_reads_total",
-		"Reads that failed because a part of the store is damaged.", nil, nil)
-	logDesc = prometheus.NewDesc("breakwater_store_log_bytes",
-		"Length of the log beside the database file.", nil, nil)
-	logWrittenDesc = prometheus.NewDesc("breakwater_store_log_written_bytes_total",
-		"Bytes written to the log.", nil, nil)
-	logLimitDesc = prometheus.NewDesc("breakwater_store_log_limit_bytes",
-		"Length of the log at which new events are refused.", nil, nil)
 )
 
-func counter(d *prometheus.Desc, v uint64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-}
-
-func gauge(d *prometheus.Desc, v float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func counter(d *prometheus.Desc, n uint64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 }
 
 // The sizes of the tables: powers of two above the greatest member of each
@@ -109,53 +85,54 @@ func (t *settled) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-type transitions struct{ opened, closed atomic.Uint64 }
-
-// Describe implements prometheus.Collector.
-func (t *transitions) Describe(ch chan<- *prometheus.Desc) { ch <- transitionsDesc }
-
-// Collect implements prometheus.Collector.
-func (t *transitions) Collect(ch chan<- prometheus.Metric) {
-	ch <- counter(transitionsDesc, t.opened.Load(), "open")
-	ch <- counter(transitionsDesc, t.closed.Load(), "closed")
+// breakerTransitions counts lanes that opened or closed.
+func breakerTransitions(to string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "breakwater_breaker_transitions_total", Help: "Breakers that opened or closed.",
+		ConstLabels: prometheus.Labels{"to": to},
+	})
 }
 
-// laneCollector asks for the state of the lanes when it is read.
-type laneCollector struct{ lanes func() Lanes }
-
-// Describe implements prometheus.Collector.
-func (laneCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{breakersDesc, stormsDesc, ratioDesc, warningsDesc, droppedDesc} {
-		ch <- d
+// laneMetrics ask for the state of the lanes when they are read.
+func laneMetrics(lanes func() Lanes) []prometheus.Collector {
+	breakers := func(state string, count func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "breakwater_breakers", Help: "Breakers of this node's lanes; closed ones only with traffic in the last 15 minutes.",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, count)
+	}
+	return []prometheus.Collector{
+		breakers("open", func() float64 { return float64(lanes().Open) }),
+		breakers("closed", func() float64 { return float64(lanes().Closed) }),
+		gauge("breakwater_storms_active", "Endpoints in a retry storm.",
+			func() float64 { return float64(lanes().Storms) }),
+		gauge("breakwater_retry_ratio_max", "Greatest ratio of retries to first attempts in 15 minutes, of lanes with at least 20 attempts.",
+			func() float64 { return lanes().MaxRatio }),
+		gauge("breakwater_retry_queue_warnings", "Endpoints whose retry queue grows.",
+			func() float64 { return float64(lanes().Warnings) }),
+		total("breakwater_operational_events_dropped_total", "Operational events that were not stored because too many waited.",
+			func() float64 { return float64(lanes().EventsDropped) }),
 	}
 }
 
-// Collect implements prometheus.Collector.
-func (c laneCollector) Collect(ch chan<- prometheus.Metric) {
-	l := c.lanes()
-	ch <- gauge(breakersDesc, float64(l.Open), "open")
-	ch <- gauge(breakersDesc, float64(l.Closed), "closed")
-	ch <- gauge(stormsDesc, float64(l.Storms))
-	ch <- gauge(ratioDesc, l.MaxRatio)
-	ch <- gauge(warningsDesc, float64(l.Warnings))
-	ch <- counter(droppedDesc, l.EventsDropped)
-}
-
-// storeCollector asks for the state of the embedded store when it is read.
-type storeCollector struct{ state func() Store }
-
-// Describe implements prometheus.Collector.
-func (storeCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{damagedDesc, logDesc, logWrittenDesc, logLimitDesc} {
-		ch <- d
+// storeMetrics ask for the state of the embedded store when they are read.
+func storeMetrics(state func() Store) []prometheus.Collector {
+	return []prometheus.Collector{
+		total("breakwater_store_damaged_reads_total", "Reads that failed because a part of the store is damaged.",
+			func() float64 { return float64(state().DamagedReads) }),
+		gauge("breakwater_store_log_bytes", "Length of the log beside the database file.",
+			func() float64 { return float64(state().LogBytes) }),
+		total("breakwater_store_log_written_bytes_total", "Bytes written to the log.",
+			func() float64 { return float64(max(state().LogWritten, 0)) }),
+		gauge("breakwater_store_log_limit_bytes", "Length of the log at which new events are refused.",
+			func() float64 { return float64(state().LogLimit) }),
 	}
 }
 
-// Collect implements prometheus.Collector.
-func (c storeCollector) Collect(ch chan<- prometheus.Metric) {
-	s := c.state()
-	ch <- counter(damagedDesc, s.DamagedReads)
-	ch <- gauge(logDesc, float64(s.LogBytes))
-	ch <- counter(logWrittenDesc, uint64(max(s.LogWritten, 0)))
-	ch <- gauge(logLimitDesc, float64(s.LogLimit))
+func gauge(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+}
+
+func total(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
 }

@@ -40,31 +40,28 @@ type Store struct {
 
 // Metrics are the metrics of one server, in a registry of its own.
 type Metrics struct {
-	registry    *prometheus.Registry
-	attempts    attempts
-	settled     settled
-	transitions transitions
+	registry       *prometheus.Registry
+	attempts       attempts
+	settled        settled
+	opened, closed prometheus.Counter
 }
 
 // New returns metrics that ask lanes for the state of the lanes when they are
 // read.
 func New(lanes func() Lanes) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.Register(
-		&m.attempts, &m.settled, &m.transitions, laneCollector{lanes},
+	m := &Metrics{registry: prometheus.NewRegistry(), opened: breakerTransitions("open"), closed: breakerTransitions("closed")}
+	m.registry.MustRegister(laneMetrics(lanes)...)
+	m.registry.MustRegister(
+		&m.attempts, &m.settled, m.opened, m.closed,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
 }
 
-// Register adds what other parts measure. It panics when a name is taken: that
-// is a mistake of the program, found by any test that builds it.
-func (m *Metrics) Register(more ...prometheus.Collector) { m.registry.MustRegister(more...) }
-
 // WatchStore adds the metrics of the embedded store, which are asked for when
 // they are read.
-func (m *Metrics) WatchStore(state func() Store) { m.Register(storeCollector{state}) }
+func (m *Metrics) WatchStore(state func() Store) { m.registry.MustRegister(storeMetrics(state)...) }
 
 // Attempted counts an attempt that has ended. It allocates nothing and never
 // waits.
@@ -76,10 +73,10 @@ func (m *Metrics) Attempted(kind hook.AttemptKind, class hook.Class, reason hook
 func (m *Metrics) Settled(state hook.DeliveryState, attempts int) { m.settled.add(state, attempts) }
 
 // BreakerOpened counts a lane that opened.
-func (m *Metrics) BreakerOpened() { m.transitions.opened.Add(1) }
+func (m *Metrics) BreakerOpened() { m.opened.Inc() }
 
 // BreakerClosed counts a lane that closed.
-func (m *Metrics) BreakerClosed() { m.transitions.closed.Add(1) }
+func (m *Metrics) BreakerClosed() { m.closed.Inc() }
 
 const (
 	// scrapesAtOnce and scrapeTimeout bound what readers can cost.

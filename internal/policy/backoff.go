@@ -132,9 +132,7 @@ func (p *Policy) Wait(source hook.DelaySource, ceiling, asked time.Duration, u f
 		return fromTicks(toTicks(p.Draw(ceiling, u)) * p.RetryAfter.ThrottleMultiplier)
 	case hook.DelayRetryAfter:
 		return max(p.late(asked, u), p.Retry.MinDelay)
-	case hook.DelayNone:
-		return 0
-	default:
+	default: // DelayNone
 		return 0
 	}
 }

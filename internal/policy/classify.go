@@ -116,10 +116,7 @@ func errorClass(reason hook.Reason) (hook.Class, hook.Reason) {
 		return hook.Permanent, reason
 	case hook.Interrupted:
 		return hook.Local, reason
-	case hook.LocalError, hook.OK, hook.Redirect, hook.ClientError, hook.Gone, hook.RequestTimeout,
-		hook.TooEarly, hook.Throttled, hook.ServerError, hook.NotSupported, hook.Unavailable:
-		return hook.Local, hook.LocalError
-	default:
+	default: // LocalError, and those that only an answer has
 		return hook.Local, hook.LocalError
 	}
 }

@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -82,60 +80,4 @@ func nest(root map[string]any, path string) map[string]any {
 		object = next
 	}
 	return object
-}
-
-// Restore reads a policy back from its canonical form, for explaining waits
-// that an older policy decided. It has no preset name.
-func Restore(canonical []byte) (Policy, error) {
-	ps := newProblems("policy")
-	s := settings{}
-	w := walker{problems: ps}
-	w.leaf = func(path string, r rule, raw json.RawMessage) {
-		value, err := readStored(r, raw)
-		if err != nil {
-			ps.add(path, err.Error())
-			return
-		}
-		s[path] = value
-	}
-	w.document(canonical)
-	if err := ps.err(); err != nil {
-		return Policy{}, fmt.Errorf("restore policy: %w", err)
-	}
-	return s.assemble(), nil
-}
-
-// readStored reads one value of the canonical form. Bounds are not judged
-// again: they may have become narrower since.
-func readStored(r rule, raw json.RawMessage) (any, error) {
-	switch r.(type) {
-	case wholeRule:
-		return decode[int](raw)
-	case numberRule:
-		return decode[float64](raw)
-	case flag:
-		return decode[bool](raw)
-	case durationRule:
-		ms, err := decode[int64](raw)
-		return time.Duration(ms) * time.Millisecond, err
-	case delays:
-		list, err := decode[[]int64](raw)
-		out := make([]time.Duration, len(list))
-		for i, ms := range list {
-			out[i] = time.Duration(ms) * time.Millisecond
-		}
-		return out, err
-	default:
-		return decode[string](raw)
-	}
-}
-
-var errStored = errors.New("is not as it was written")
-
-func decode[T any](raw json.RawMessage) (T, error) {
-	var v T
-	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, &v) != nil {
-		return v, errStored
-	}
-	return v, nil
 }

@@ -12,13 +12,11 @@ type Outcome struct {
 	Kind       hook.AttemptKind
 	LaneClosed bool        // the lane was closed when the attempt started
 	Status     int         // 0: no answer
-	Reason     hook.Reason // why there was no answer; ignored with a status
+	Reason     hook.Reason // why there was no answer; with one only LocalError counts: the egress proxy's
 	RetryAfter []string    // response headers as they came
 	Date       string
-	// ProxyConfigured marks a 407 as the egress proxy's, not the endpoint's.
-	ProxyConfigured bool
-	At              time.Time // when the answer came
-	U               float64   // uniform in [0,1), drawn for this decision
+	At         time.Time // when the answer came
+	U          float64   // uniform in [0,1), drawn for this decision
 }
 
 // Verdict is what an outcome means for the delivery, and what the lane should
@@ -82,12 +80,12 @@ func (p *Policy) Judge(prog hook.Progress, due time.Time, o Outcome) Verdict {
 
 // read fills in class, reason and what the destination asked for.
 func (p *Policy) read(v *Verdict, o *Outcome) {
-	status, reason := o.Status, o.Reason
-	if status == 407 && o.ProxyConfigured {
-		status, reason = 0, hook.LocalError
+	status := o.Status
+	if o.Reason == hook.LocalError {
+		status = 0
 	}
 	asked := p.wishOf(o)
-	v.Class, v.Reason = p.ClassOf(status, reason, asked.wait > 0)
+	v.Class, v.Reason = p.ClassOf(status, o.Reason, asked.wait > 0)
 	v.DisableEndpoint = v.Class == hook.Permanent && v.Reason == hook.Gone && p.Classify.OnGone == GoneDisable
 	if asked.wait > 0 && retried(v.Class) {
 		v.RetryAfter, v.RetryAfterCapped = asked.wait, asked.capped

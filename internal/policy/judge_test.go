@@ -221,7 +221,7 @@ func TestJudge(t *testing.T) {
 		},
 		"407 of the proxy is ours": {
 			prog:    fresh(),
-			outcome: with(answer(407, "60"), func(o *policy.Outcome) { o.ProxyConfigured = true }),
+			outcome: with(answer(407, "60"), func(o *policy.Outcome) { o.Reason = hook.LocalError }),
 			want: policy.Verdict{
 				Class: hook.Local, Reason: hook.LocalError, DueAt: after(time.Second), Delay: time.Second,
 				Progress: fresh(),

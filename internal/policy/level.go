@@ -25,42 +25,42 @@ const (
 	LevelEndpoint = "endpoint"
 )
 
+// Levels are the three that an endpoint's policy is made of.
+func Levels(server, tenant, endpoint []byte) []Level {
+	return []Level{{LevelServer, server}, {LevelTenant, tenant}, {LevelEndpoint, endpoint}}
+}
+
 // maxDocument bounds a level: several times what a policy that sets everything
 // needs, and little enough that reading a hostile one costs nothing.
 const maxDocument = 64 << 10
 
 // problems collects everything that is wrong with a document.
-type problems struct {
-	root   string // "policy"
-	fields []hook.FieldError
-	known  map[hook.FieldError]bool // two levels may break the same rule
-	paths  map[string]bool
-}
+type problems struct{ fields []hook.FieldError }
 
 // maxProblems bounds what is reported of one document: its author writes as
 // many unknown keys as he likes.
 const maxProblems = 20
 
-func newProblems(root string) *problems {
-	return &problems{root: root, known: map[hook.FieldError]bool{}, paths: map[string]bool{}}
+// shown is a path as errors show it; "" is the document itself.
+func shown(path string) string {
+	if path == "" {
+		return "policy"
+	}
+	return "policy." + path
 }
 
+// add notes a finding once: two levels may break the same rule.
 func (ps *problems) add(path, message string) {
-	full := ps.root
-	if path != "" {
-		full += "." + path
-	}
-	found := hook.FieldError{Path: full, Message: message}
-	if !ps.known[found] && len(ps.fields) < maxProblems {
+	found := hook.FieldError{Path: shown(path), Message: message}
+	if len(ps.fields) < maxProblems && !slices.Contains(ps.fields, found) {
 		ps.fields = append(ps.fields, found)
-		ps.known[found], ps.paths[full] = true, true
 	}
 }
 
 // addNew adds a finding unless its field is known to be wrong already: what
 // follows from another error is noise.
 func (ps *problems) addNew(path, message string) {
-	if !ps.paths[ps.root+"."+path] {
+	if !slices.ContainsFunc(ps.fields, func(f hook.FieldError) bool { return f.Path == shown(path) }) {
 		ps.add(path, message)
 	}
 }
@@ -73,85 +73,86 @@ func (ps *problems) err() error {
 	return &hook.Invalid{Code: "invalid_policy", Fields: ps.fields}
 }
 
-// walker visits the leaves of a document that has the shape of a policy.
-type walker struct {
+// draft is what one level says, as far as it has been read. Values that broke a
+// rule are left out.
+type draft struct {
+	preset   string // "" when it names none
+	values   settings
 	problems *problems
-	leaf     func(path string, r rule, raw json.RawMessage)
-	// null is called for an object that is null, short for one that is given as
-	// a scalar; short reports whether it took it. Both may be nil.
-	null  func(path string)
-	short func(path string, raw json.RawMessage) bool
-	// preset gets the name of the preset; nil when the document has none.
-	preset func(raw json.RawMessage)
 }
 
-// document visits a whole document. An empty one and null have no leaves.
-func (w *walker) document(doc []byte) {
-	if len(bytes.TrimSpace(doc)) == 0 {
-		return
+// parseLevel reads one level and reports everything that is wrong with it
+// alone. An empty one and null say nothing.
+func parseLevel(doc []byte, ps *problems) *draft {
+	d := &draft{values: settings{}, problems: ps}
+	switch {
+	case len(bytes.TrimSpace(doc)) == 0:
+	case len(doc) > maxDocument:
+		ps.add("", "must be at most 64 KiB")
+	default:
+		d.document(doc)
 	}
-	if len(doc) > maxDocument {
-		w.problems.add("", "must be at most 64 KiB")
-		return
-	}
+	d.checkKinds(d.values)
+	return d
+}
+
+func (d *draft) document(doc []byte) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, doc); err != nil {
-		w.problems.add("", "is not valid JSON: "+err.Error())
-		return
-	}
-	if compact.String() != "null" {
-		w.object("", compact.Bytes())
+		d.problems.add("", "is not valid JSON: "+err.Error())
+	} else if compact.String() != "null" {
+		d.object("", compact.Bytes())
 	}
 }
 
-// object visits one object; path is "" for the document itself.
-func (w *walker) object(path string, raw json.RawMessage) {
+// object reads one object; path is "" for the document itself.
+func (d *draft) object(path string, raw json.RawMessage) {
 	var members map[string]json.RawMessage
 	if raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
-		if w.short == nil || !w.short(path, raw) {
-			w.problems.add(path, "must be an object")
+		if !d.short(path, raw) {
+			d.problems.add(path, "must be an object")
 		}
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(members)) {
-		if len(w.problems.fields) >= maxProblems {
+		if len(d.problems.fields) >= maxProblems {
 			return
 		}
 		full := strings.TrimPrefix(path+"."+key, ".")
-		w.member(path, key, full, members[key])
+		d.member(path, key, full, members[key])
 	}
 }
 
-func (w *walker) member(object, key, full string, raw json.RawMessage) {
+func (d *draft) member(object, key, full string, raw json.RawMessage) {
 	switch f, known := fieldByPath[full]; {
 	case slices.Contains(entryObjects, object):
-		w.entry(object, key, full, raw)
-	case object == "" && key == "preset" && w.preset != nil:
-		w.preset(raw)
+		d.entry(object, key, full, raw)
+	case object == "" && key == "preset":
+		d.presetName(raw)
 	case strings.Contains(key, "."):
-		w.unknown(object, key, full) // "retry.max_attempts" as one key is not the field
+		d.unknown(object, key, full) // "retry.max_attempts" as one key is not the field
 	case known:
-		w.leaf(full, f.rule, raw)
+		d.leaf(full, f.rule, raw)
 	case !isObject(full):
-		w.unknown(object, key, full)
-	case string(raw) == "null" && w.null != nil:
-		w.null(full)
+		d.unknown(object, key, full)
+	case string(raw) == "null":
+		d.values[full] = nil
 	default:
-		w.object(full, raw)
+		d.object(full, raw)
 	}
 }
 
-func (w *walker) entry(object, key, full string, raw json.RawMessage) {
+func (d *draft) entry(object, key, full string, raw json.RawMessage) {
 	r, message := entryRule(object, key)
 	if message != "" {
-		w.problems.add(full, message)
+		d.problems.add(full, message)
 		return
 	}
-	w.leaf(full, r, raw)
+	d.leaf(full, r, raw)
 }
 
-func (w *walker) unknown(object, key, full string) {
-	w.problems.add(full, "unknown key "+strconv.Quote(key)+"; known: "+strings.Join(membersOf(object), ", "))
+func (d *draft) unknown(object, key, full string) {
+	d.problems.add(full, "unknown key "+strconv.Quote(key)+"; known: "+strings.Join(membersOf(object), ", "))
 }
 
 // isObject reports whether path is an inner node of the policy object.
@@ -181,48 +182,28 @@ func membersOf(object string) []string {
 	return names
 }
 
-// draft is what one level says.
-type draft struct {
-	preset string // "" when it names none
-	values settings
-}
-
-// parseLevel reads one level and reports everything that is wrong with it
-// alone. Values that broke a rule are left out of the draft.
-func parseLevel(limits *Limits, doc []byte, ps *problems) draft {
-	d := draft{values: settings{}}
-	w := walker{problems: ps}
-	w.leaf = func(path string, r rule, raw json.RawMessage) { d.read(path, r, raw, ps) }
-	w.null = func(path string) { d.values[path] = nil }
-	w.short = func(path string, raw json.RawMessage) bool { return d.readShort(path, raw, ps) }
-	w.preset = func(raw json.RawMessage) { d.readPreset(limits, raw, ps) }
-	w.document(doc)
-	d.checkKinds(d.values, ps)
-	return d
-}
-
-func (d *draft) read(path string, r rule, raw json.RawMessage, ps *problems) {
+func (d *draft) leaf(path string, r rule, raw json.RawMessage) {
 	if string(raw) == "null" {
 		d.values[path] = nil
 		return
 	}
 	value, wrong := r.read(raw)
 	for _, message := range wrong {
-		ps.add(path, message)
+		d.problems.add(path, message)
 	}
 	if len(wrong) == 0 {
 		d.values[path] = value
 	}
 }
 
-// readShort accepts the short forms: `concurrency: 10` for a fixed limit, and
+// short accepts the short forms: `concurrency: 10` for a fixed limit, and
 // `jitter: full` for a jitter without parameters.
-func (d *draft) readShort(path string, raw json.RawMessage, ps *problems) bool {
+func (d *draft) short(path string, raw json.RawMessage) bool {
 	switch path {
 	case "concurrency":
 		value, wrong := fieldByPath["concurrency.limit"].rule.read(raw)
 		if len(wrong) > 0 {
-			ps.add(path, wrong[0])
+			d.problems.add(path, wrong[0])
 			return true
 		}
 		d.values[concurrencyMode] = string(Fixed)
@@ -230,24 +211,24 @@ func (d *draft) readShort(path string, raw json.RawMessage, ps *problems) bool {
 		return true
 	case "retry.jitter":
 		if _, ok := readString(raw); ok {
-			d.read(jitterKind, fieldByPath[jitterKind].rule, raw, ps)
+			d.leaf(jitterKind, fieldByPath[jitterKind].rule, raw)
 			return true
 		}
 	}
 	return false
 }
 
-func (d *draft) readPreset(limits *Limits, raw json.RawMessage, ps *problems) {
+func (d *draft) presetName(raw json.RawMessage) {
 	if string(raw) == "null" {
 		return
 	}
 	name, ok := readString(raw)
 	if !ok {
-		ps.add("preset", "must be a string")
+		d.problems.add("preset", "must be a string")
 		return
 	}
-	if _, ok := findPreset(limits, name); !ok {
-		ps.add("preset", "unknown preset "+strconv.Quote(name)+"; known: "+strings.Join(presetNames(limits), ", "))
+	if _, ok := findPreset(name); !ok {
+		d.problems.add("preset", "unknown preset "+strconv.Quote(name)+"; known: "+strings.Join(presetNames(), ", "))
 		return
 	}
 	d.preset = name
@@ -255,14 +236,14 @@ func (d *draft) readPreset(limits *Limits, raw json.RawMessage, ps *problems) {
 
 // checkKinds refuses fields that do not exist with the kind that kinds gives
 // their object; a kind that is not given is not judged.
-func (d *draft) checkKinds(kinds settings, ps *problems) {
+func (d *draft) checkKinds(kinds settings) {
 	for path, value := range d.values {
 		f := fieldByPath[path]
 		if f == nil || f.kind == "" || value == nil {
 			continue
 		}
 		if kind, ok := kinds[f.selector()].(string); ok && kind != f.kind {
-			ps.addNew(path, "not allowed with "+lastName(f.selector())+" "+kind)
+			d.problems.addNew(path, "not allowed with "+lastName(f.selector())+" "+kind)
 		}
 	}
 }

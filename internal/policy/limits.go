@@ -1,152 +1,67 @@
 package policy
 
 import (
-	"encoding/json"
-	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
-// Limits is what the operator lays down: narrower bounds for tenants and
-// endpoints, and presets of the operator's own. The zero value, like nil, adds
-// nothing.
+// Limits is what the operator lays down: narrower bounds for the policies of
+// tenants and endpoints. Zero bounds nothing, and so does nil.
 type Limits struct {
-	// Presets are known beside the built-in ones. A preset under the name of a
-	// built-in one is ignored.
-	Presets []PresetInfo
-
-	bounds map[string]bound
-}
-
-// bound narrows one number, or fixes one switch. nil means open.
-type bound struct{ low, high, only any }
-
-// Unbound returns the limits without their bounds.
-func (l *Limits) Unbound() *Limits {
-	if l == nil {
-		return nil
-	}
-	return &Limits{Presets: l.Presets}
-}
-
-// ParseLimits reads the operator's bounds: the shape of a policy with
-// {"min": x, "max": y} in the place of numbers and durations, and with the one
-// value that is allowed in the place of a switch. The error is a
-// *hook.Invalid with paths from "policy_limits".
-func ParseLimits(doc []byte) (*Limits, error) {
-	ps := newProblems("policy_limits")
-	l := &Limits{bounds: map[string]bound{}}
-	w := walker{problems: ps}
-	w.leaf = func(path string, r rule, raw json.RawMessage) { l.read(path, r, raw, ps) }
-	w.document(doc)
-	if err := ps.err(); err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
-func (l *Limits) read(path string, r rule, raw json.RawMessage, ps *problems) {
-	if list, ok := r.(delays); ok {
-		r = list.item // each delay of the list is limited
-	}
-	switch r.(type) {
-	case wholeRule, numberRule, durationRule:
-	case flag:
-		value, wrong := r.read(raw)
-		if len(wrong) > 0 {
-			ps.add(path, wrong[0])
-			return
-		}
-		l.bounds[path] = bound{only: value}
-		return
-	default:
-		ps.add(path, "cannot be limited")
-		return
-	}
-	var ends map[string]json.RawMessage
-	if raw[0] != '{' || json.Unmarshal(raw, &ends) != nil {
-		ps.add(path, "must be an object with min, max or both")
-		return
-	}
-	var b bound
-	for key, end := range ends {
-		value, wrong := r.read(end)
-		switch {
-		case key != "min" && key != "max":
-			ps.add(path+"."+key, `unknown key; known: min, max`)
-		case len(wrong) > 0:
-			ps.add(path+"."+key, wrong[0])
-		case key == "min":
-			b.low = value
-		default:
-			b.high = value
-		}
-	}
-	if b.low != nil && b.high != nil && measure(b.low) > measure(b.high) {
-		ps.add(path, "min must not exceed max")
-	}
-	l.bounds[path] = b
+	MinDelay       time.Duration // between two attempts of a delivery
+	MinBackoff     time.Duration // of the growing wait, and of each delay of a schedule
+	MaxAttempts    int
+	MaxTimeout     time.Duration
+	MaxConcurrency int
+	MinProbe       time.Duration // between two probes of a destination that is down
+	RequireBreaker bool
 }
 
 // check says how a value breaks the operator's bounds; "" when it keeps them.
+// One bound may hold for several fields: a short wait is a short wait however
+// it is spelled.
 func (l *Limits) check(path string, value any) string {
-	if l == nil || value == nil {
+	if l == nil {
 		return ""
 	}
-	b, ok := l.bounds[path]
-	if !ok {
-		return ""
-	}
-	if b.only != nil {
-		if value != b.only {
-			return fmt.Sprintf("limited by the server to %v", b.only)
+	switch path {
+	case "retry.min_delay":
+		return atLeast(l.MinDelay, value.(time.Duration))
+	case "retry.backoff.base", "retry.backoff.cap":
+		return atLeast(l.MinBackoff, value.(time.Duration))
+	case backoffDelays:
+		return atLeast(l.MinBackoff, slices.Min(value.([]time.Duration)))
+	case "breaker.probe.min", "breaker.probe.max":
+		return atLeast(l.MinProbe, value.(time.Duration))
+	case "breaker.enabled":
+		if l.RequireBreaker && value == false {
+			return "limited by the server to true"
 		}
-		return ""
-	}
-	values := []any{value}
-	if list, ok := value.([]time.Duration); ok {
-		values = values[:0]
-		for _, d := range list {
-			values = append(values, d)
+	case "timeout.total":
+		if l.MaxTimeout > 0 && value.(time.Duration) > l.MaxTimeout {
+			return "limited by the server to at most " + quantity.FormatDuration(l.MaxTimeout)
 		}
-	}
-	for _, v := range values {
-		switch {
-		case b.high != nil && measure(v) > measure(b.high):
-			return "limited by the server to at most " + show(b.high)
-		case b.low != nil && measure(v) < measure(b.low):
-			return "limited by the server to at least " + show(b.low)
-		}
+	case maxAttempts:
+		return atMost(l.MaxAttempts, value.(int))
+	case "concurrency.limit", "concurrency.initial", "concurrency.max":
+		return atMost(l.MaxConcurrency, value.(int))
 	}
 	return ""
 }
 
-// measure makes values of one field comparable.
-func measure(v any) float64 {
-	switch v := v.(type) {
-	case int:
-		return float64(v)
-	case float64:
-		return v
-	case time.Duration:
-		return float64(v)
-	default:
-		return 0
+func atLeast(bound, d time.Duration) string {
+	if d < bound {
+		return "limited by the server to at least " + quantity.FormatDuration(bound)
 	}
+	return ""
 }
 
-func show(v any) string {
-	if d, ok := v.(time.Duration); ok {
-		return quantity.FormatDuration(d)
+func atMost(bound, n int) string {
+	if bound > 0 && n > bound {
+		return "limited by the server to at most " + strconv.Itoa(bound)
 	}
-	return quantity.FormatNumber(measure(v))
-}
-
-func presetNames(limits *Limits) []string {
-	var names []string
-	for _, p := range allPresets(limits) {
-		names = append(names, p.Name)
-	}
-	return names
+	return ""
 }

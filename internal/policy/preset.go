@@ -147,20 +147,19 @@ func (i PresetInfo) adaptive() PresetInfo {
 	return i
 }
 
-// findPreset looks among the built-in presets and the operator's own. A
-// built-in name cannot be taken over.
-func findPreset(limits *Limits, name string) (PresetInfo, bool) {
-	all := allPresets(limits)
+// findPreset looks among the built-in presets.
+func findPreset(name string) (PresetInfo, bool) {
+	all := Presets()
 	if i := slices.IndexFunc(all, func(p PresetInfo) bool { return p.Name == name }); i >= 0 {
 		return all[i], true
 	}
 	return PresetInfo{}, false
 }
 
-func allPresets(limits *Limits) []PresetInfo {
-	all := Presets()
-	if limits != nil {
-		all = append(all, limits.Presets...)
+func presetNames() []string {
+	var names []string
+	for _, p := range Presets() {
+		names = append(names, p.Name)
 	}
-	return all
+	return names
 }

@@ -27,10 +27,10 @@ type Resolved struct {
 // *hook.Invalid that holds everything that is wrong, of each level and of the
 // result.
 func Resolve(limits *Limits, levels ...Level) (*Resolved, error) {
-	ps := newProblems("policy")
+	ps := &problems{}
 	m := newMerge()
 	for _, level := range levels {
-		m.apply(limits, level, ps)
+		m.apply(level, ps)
 	}
 	m.sizeSchedule()
 	p := m.values.assemble()
@@ -48,22 +48,6 @@ func Resolve(limits *Limits, levels ...Level) (*Resolved, error) {
 		Policy: p, JSON: canonical, Hash: HashOf(canonical),
 		Warnings: p.Warnings(), Origin: m.origins(),
 	}, nil
-}
-
-// CheckLevel validates one level alone: its shape, types, keys and bounds, and
-// the operator's limits unless it is the operator's own level. Whether it fits
-// the levels around it shows in Resolve. The error is a *hook.Invalid.
-func CheckLevel(limits *Limits, level Level) error {
-	ps := newProblems("policy")
-	d := parseLevel(limits, level.JSON, ps)
-	if level.Name != LevelServer {
-		for path, value := range d.values {
-			if message := limits.check(path, value); message != "" {
-				ps.add(path, message)
-			}
-		}
-	}
-	return ps.err()
 }
 
 // origin is who gave a value: a level by itself, or by naming a preset. The
@@ -107,9 +91,9 @@ func (m *merge) presetOrigin() origin { return origin{m.owner, m.preset.Name} }
 
 // apply merges one level. Kinds come first, because they decide which other
 // fields there are.
-func (m *merge) apply(limits *Limits, level Level, ps *problems) {
-	d := parseLevel(limits, level.JSON, ps)
-	if preset, ok := findPreset(limits, d.preset); ok {
+func (m *merge) apply(level Level, ps *problems) {
+	d := parseLevel(level.JSON, ps)
+	if preset, ok := findPreset(d.preset); ok {
 		m.start(preset, level.Name)
 	}
 	for _, selector := range selectors {
@@ -124,7 +108,7 @@ func (m *merge) apply(limits *Limits, level Level, ps *problems) {
 		}
 		m.values[path], m.from[path] = value, origin{level: level.Name}
 	}
-	d.checkKinds(m.values, ps)
+	d.checkKinds(m.values)
 }
 
 // setKind changes the kind of an object and gives it the fields of the new

@@ -264,28 +264,3 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 }
-
-func TestOperatorPresets(t *testing.T) {
-	t.Parallel()
-	own := resolve(t, `{"preset":"ladder-5","retry":{"max_attempts":3}}`).Policy
-	own.Preset = "house"
-	limits := &policy.Limits{Presets: []policy.PresetInfo{{Name: "house", Policy: own}, {Name: "quick", Policy: own}}}
-	r, err := policy.Resolve(limits, levels(`{"preset":"house","timeout":{"total":"12s"}}`)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Policy.Preset != "house" || r.Policy.Retry.MaxAttempts != 3 || r.Policy.Timeout.Total != 12*time.Second {
-		t.Errorf("policy = %+v", r.Policy)
-	}
-	if got := r.Origin["retry.max_attempts"]; got != "preset house" {
-		t.Errorf("origin = %q", got)
-	}
-	r, err = policy.Resolve(limits, levels(`{"preset":"quick"}`)...)
-	if err != nil || r.Policy.Retry.MaxAttempts != 6 {
-		t.Errorf("a built-in preset was taken over: %+v, %v", r, err)
-	}
-	r.Policy.Retry.Backoff.Delays = append(r.Policy.Retry.Backoff.Delays, 1)
-	if _, err := policy.Resolve(nil, levels(`{"preset":"house"}`)...); err == nil {
-		t.Error("an unknown preset was accepted")
-	}
-}

@@ -14,10 +14,9 @@ import (
 // anyOutcome draws an attempt of any kind with any end.
 func anyOutcome(t *rapid.T) policy.Outcome {
 	o := policy.Outcome{
-		Kind:            rapid.SampledFrom([]hook.AttemptKind{hook.First, hook.Retry, hook.Probe, hook.Replay, hook.Manual}).Draw(t, "kind"),
-		LaneClosed:      rapid.Bool().Draw(t, "closed"),
-		ProxyConfigured: rapid.Bool().Draw(t, "proxy"),
-		U:               anyU(t),
+		Kind:       rapid.SampledFrom([]hook.AttemptKind{hook.First, hook.Retry, hook.Probe, hook.Replay, hook.Manual}).Draw(t, "kind"),
+		LaneClosed: rapid.Bool().Draw(t, "closed"),
+		U:          anyU(t),
 	}
 	if rapid.Bool().Draw(t, "answered") {
 		// Those that mean something special are rare among all of them.

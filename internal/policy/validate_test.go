@@ -189,10 +189,6 @@ func TestLevelErrors(t *testing.T) {
 	for doc, want := range levelErrors {
 		t.Run(doc, func(t *testing.T) {
 			t.Parallel()
-			alone := policy.CheckLevel(nil, policy.Level{Name: policy.LevelTenant, JSON: []byte(doc)})
-			if diff := cmp.Diff(want, findings(t, alone)); diff != "" {
-				t.Errorf("CheckLevel (-want +got):\n%s", diff)
-			}
 			r, err := policy.Resolve(nil, levels(doc, `{}`)...)
 			if diff := cmp.Diff(want, findings(t, err)); diff != "" || r != nil {
 				t.Errorf("Resolve (-want +got):\n%s", diff)
@@ -255,80 +251,5 @@ func TestMergedErrors(t *testing.T) {
 				t.Errorf("Resolve (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestOperatorLimits(t *testing.T) {
-	t.Parallel()
-	limits, err := policy.ParseLimits([]byte(`{
-		"retry": {"max_attempts": {"max": 10}, "max_elapsed": {"min": "1h", "max": "3d"},
-		          "backoff": {"multiplier": {"max": 2.5}, "delays": {"min": "5s"}}},
-		"classify": {"limits": {"dns_nxdomain": {"max": 5}}},
-		"concurrency": {"limit": {"max": 50}, "max": {"max": 200}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, tc := range map[string]struct {
-		docs []string
-		want []string
-	}{
-		"within":                   {[]string{`{"retry":{"max_attempts":10,"max_elapsed":"72h"}}`}, nil},
-		"above":                    {[]string{`{"retry":{"max_attempts":11}}`}, []string{`policy.retry.max_attempts limited by the server to at most 10`}},
-		"duration above":           {[]string{`{"retry":{"max_elapsed":"4d"}}`}, []string{`policy.retry.max_elapsed limited by the server to at most 3d`}},
-		"duration below":           {[]string{`{"retry":{"max_elapsed":"30m"}}`}, []string{`policy.retry.max_elapsed limited by the server to at least 1h`}},
-		"number":                   {[]string{`{"retry":{"backoff":{"multiplier":4}}}`}, []string{`policy.retry.backoff.multiplier limited by the server to at most 2.5`}},
-		"each delay":               {[]string{`{"retry":{"backoff":{"kind":"schedule","delays":["9s","4s"]}}}`}, []string{`policy.retry.backoff.delays limited by the server to at least 5s`}},
-		"map entry":                {[]string{`{"classify":{"limits":{"dns_nxdomain":6}}}`}, []string{`policy.classify.limits.dns_nxdomain limited by the server to at most 5`}},
-		"short form":               {[]string{`{"concurrency":51}`}, []string{`policy.concurrency.limit limited by the server to at most 50`}},
-		"tenant level too":         {[]string{`{"retry":{"max_attempts":11}}`, `{}`}, []string{`policy.retry.max_attempts limited by the server to at most 10`}},
-		"the built-in default may": {[]string{`{}`}, nil}, // 168h and x3 are beyond the limits
-		"the server's level may":   {[]string{`{"retry":{"max_attempts":20}}`, `{}`, `{}`}, nil},
-		"a tenant's null may":      {[]string{`{"retry":{"max_attempts":null}}`, `{}`}, nil},
-		"not by naming a preset": {
-			[]string{`{"preset":"stripe"}`},
-			[]string{`policy.retry.max_attempts limited by the server to at most 10`, `policy.retry.max_elapsed limited by the server to at most 3d`},
-		},
-		"own bounds still hold": {[]string{`{"retry":{"max_attempts":99}}`}, []string{`policy.retry.max_attempts must be between 1 and 50`}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := policy.Resolve(limits, levels(tc.docs...)...)
-			if diff := cmp.Diff(tc.want, findings(t, err)); diff != "" {
-				t.Errorf("Resolve (-want +got):\n%s", diff)
-			}
-		})
-	}
-	over := policy.Level{Name: policy.LevelTenant, JSON: []byte(`{"retry":{"max_attempts":11,"max_elapsed":null}}`)}
-	if got := findings(t, policy.CheckLevel(limits, over)); len(got) != 1 || !strings.Contains(got[0], "limited by the server to at most 10") {
-		t.Errorf("CheckLevel of a tenant = %v", got)
-	}
-	over.Name = policy.LevelServer
-	if err := policy.CheckLevel(limits, over); err != nil {
-		t.Errorf("CheckLevel of the server = %v", err)
-	}
-}
-
-func TestBadOperatorLimits(t *testing.T) {
-	t.Parallel()
-	for doc, want := range map[string]string{
-		`{`:                                            "policy_limits is not valid JSON: unexpected end of JSON input",
-		`{"retry":{"max_attempts":5}}`:                 "policy_limits.retry.max_attempts must be an object with min, max or both",
-		`{"retry":{"max_attempts":{"most":5}}}`:        "policy_limits.retry.max_attempts.most unknown key; known: min, max",
-		`{"retry":{"max_attempts":{"max":99}}}`:        "policy_limits.retry.max_attempts.max must be between 1 and 50",
-		`{"retry":{"max_elapsed":{"max":5}}}`:          "policy_limits.retry.max_elapsed.max " + badDuration,
-		`{"breaker":{"enabled":{"max":true}}}`:         "policy_limits.breaker.enabled must be true or false",
-		`{"retry":{"jitter":{"kind":"full"}}}`:         "policy_limits.retry.jitter.kind cannot be limited",
-		`{"retry":{"max_attempts":{"min":9,"max":5}}}`: "policy_limits.retry.max_attempts min must not exceed max",
-		`{"retry":null}`:                               "policy_limits.retry must be an object",
-		`{"concurrency":5}`:                            "policy_limits.concurrency must be an object",
-	} {
-		if _, err := policy.ParseLimits([]byte(doc)); err == nil || findings(t, err)[0] != want {
-			t.Errorf("ParseLimits(%s) = %v, want %s", doc, err, want)
-		}
-	}
-	for _, doc := range []string{``, `{}`, `null`} {
-		if _, err := policy.ParseLimits([]byte(doc)); err != nil {
-			t.Errorf("ParseLimits(%q) = %v", doc, err)
-		}
 	}
 }

@@ -3,11 +3,9 @@ package sign
 import (
 	"crypto/ed25519"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -31,8 +29,6 @@ const (
 // ErrBadSecret is wrapped by every error of ParseSecret.
 var ErrBadSecret = errors.New("malformed secret")
 
-const redacted = "[redacted]"
-
 // encoding refuses what a lenient decoder lets through: text that is not the
 // one encoding of its bytes.
 var encoding = base64.StdEncoding.Strict()
@@ -44,7 +40,11 @@ var encoding = base64.StdEncoding.Strict()
 // The key sits behind a function because fmt calls no methods on unexported
 // fields: a struct that holds a Secret then prints an address, not the key. A
 // pointer would not do, since fmt follows it for verbs such as %s.
-type Secret struct{ open func() *material }
+type Secret struct {
+	hook.Redacted
+
+	open func() *material
+}
 
 type material struct {
 	scheme hook.Scheme
@@ -141,7 +141,7 @@ func ed25519Secret(seed []byte) Secret {
 	})
 }
 
-func hide(m material) Secret { return Secret{func() *material { return &m }} }
+func hide(m material) Secret { return Secret{open: func() *material { return &m }} }
 
 // IsZero reports whether s holds no key.
 func (s Secret) IsZero() bool { return s.open == nil }
@@ -180,19 +180,3 @@ func (s Secret) Last4() string {
 	text := s.Reveal()
 	return text[max(0, len(text)-4):]
 }
-
-// String hides the secret.
-func (Secret) String() string { return redacted }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return redacted }
-
-// Format hides the secret from every verb: fmt would print the fields of a
-// Stringer for those that do not make sense for text, such as %d.
-func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
-
-// MarshalJSON hides the secret.
-func (Secret) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
-
-// LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }

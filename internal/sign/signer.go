@@ -87,7 +87,7 @@ func NewSigner(signatures []hook.Signature, secrets []Secret) (*Signer, error) {
 }
 
 func (s *Signer) addStripe(header string) error {
-	if err := hook.CheckStripeHeader(header); err != nil {
+	if err := hook.CheckHeaderName(header); err != nil {
 		return fmt.Errorf("stripe signature: %w", err)
 	}
 	name := textproto.CanonicalMIMEHeaderKey(header)

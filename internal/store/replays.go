@@ -123,3 +123,21 @@ func (t *ReplayTally) Add(s *Settle, ended bool) {
 		t.Failed++
 	}
 }
+
+// ReplayTallies is what the settles of a batch mean to replays; nil when to none.
+type ReplayTallies map[hook.ID]ReplayTally
+
+// Add counts one settle for the replay that its delivery belongs to. Nearly no
+// delivery belongs to one.
+func (t *ReplayTallies) Add(s *Settle, ended bool) {
+	id := s.Delivery.ReplayID
+	if id == 0 {
+		return
+	}
+	if *t == nil {
+		*t = make(ReplayTallies, 1)
+	}
+	tally := (*t)[id]
+	tally.Add(s, ended)
+	(*t)[id] = tally
+}

@@ -163,7 +163,7 @@ type DeliveryRow struct {
 	Type string
 }
 
-// DeliveryLog reads deliveries and attempts and takes a person's wishes.
+// DeliveryLog reads deliveries and attempts and takes a person's requests.
 type DeliveryLog interface {
 	// ListDeliveries looks at p.ScanLimit deliveries at most, so that a filter that
 	// matches few of very many does not take long. It returns what it found and

@@ -79,13 +79,13 @@ type Committer interface {
 	Commit(ctx context.Context, b *Batch) error
 }
 
-// LateWriter is a store that leaves rows out for a moment, because most of them
-// come with their results.
-type LateWriter interface {
-	// WriteLate writes the rows that nobody has written in time, whatever this
+// DeferredInserter is a store that defers the rows of new deliveries: most of them
+// are inserted with their result.
+type DeferredInserter interface {
+	// InsertDeferred inserts the rows that did not come in time, whatever this
 	// process commits meanwhile, and tells all nodes whose lanes got some. It is
 	// called a few times a second.
-	WriteLate(ctx context.Context, now time.Time) error
+	InsertDeferred(ctx context.Context, now time.Time) error
 }
 
 // Tidier is a Committer that leaves work for the time between two commits. It
@@ -159,10 +159,10 @@ type Settle struct {
 	// Prev is Delivery.Attempts before the attempt. The row is written only
 	// while it still has this number, so a settle happens once.
 	Prev int
-	// Due is Delivery.DueAt as the sender knew it. A row with a wish for a manual
-	// send and another due time got that wish after the sender had read it. Such a
-	// wish outlives an attempt that fails: what the result makes of the delivery is
-	// what the wish restores. Without an attempt the settle is then SettleGone.
+	// Due is Delivery.DueAt as the sender knew it. A row with a request for a
+	// manual send and another due time got that request after the sender had read
+	// it. Such a request outlives an attempt that fails: what the result makes of the
+	// delivery is what the request restores. Without an attempt the settle is then SettleGone.
 	Due      time.Time
 	Delivery hook.Delivery
 	// Attempt is nil when a delivery ends without one (held too long).
@@ -170,6 +170,14 @@ type Settle struct {
 
 	// Set by Commit.
 	Outcome SettleOutcome
+}
+
+// FirstSuccess reports whether s is the success of the first attempt that its
+// delivery ever had, as nearly all are: nothing of its progress has to be stored.
+func (s *Settle) FirstSuccess() bool {
+	d, p := &s.Delivery, &s.Delivery.Progress
+	return s.Attempt != nil && d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
+		p.BackoffSteps == 0 && p.FailedAttempts == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0
 }
 
 // SettleOutcome is what became of one Settle.
@@ -243,14 +251,14 @@ type DueReader interface {
 // Wanted is what a read of several lanes asks for.
 type Wanted struct {
 	Endpoints []hook.ID
-	Known     []hook.ID // deliveries that are in memory
-	Heard     []New     // deliveries that other nodes told of
+	Known     []hook.ID   // deliveries that are in memory
+	Announced []Announced // deliveries that other nodes told of
 	Now       time.Time
-	Limit     int // deliveries of each endpoint, those that were heard of aside
+	Limit     int // deliveries of each endpoint, those that were announced aside
 }
 
 // Due is what is due for one endpoint, oldest first, and when more will be.
-// Deliveries that were heard of come last.
+// Deliveries that were announced come last.
 type Due struct {
 	Deliveries []hook.Delivery
 	Next       time.Time
@@ -336,21 +344,21 @@ type HintKind uint8
 
 // The kinds of hints.
 const (
-	HintDue      HintKind = 1 + iota // endpoints with new work
-	HintEndpoint                     // endpoints that were changed, commanded or deleted
-	HintTenant                       // tenants whose policy or endpoints changed
-	HintShards                       // shards were released, or members changed
-	HintNew                          // deliveries that were just accepted
-	HintDelivery                     // endpoints of which a delivery was cancelled or asked for by hand
+	HintDue       HintKind = 1 + iota // endpoints with new work
+	HintEndpoint                      // endpoints that were changed, commanded or deleted
+	HintTenant                        // tenants whose policy or endpoints changed
+	HintShards                        // shards were released, or members changed
+	HintAnnounced                     // deliveries that were just accepted
+	HintDelivery                      // endpoints of which a delivery was cancelled or asked for by hand
 )
 
 // Hint is one message to the other nodes.
 type Hint struct {
-	Kind HintKind
-	IDs  []hook.ID
-	New  []New // of HintNew, which has no IDs
+	Kind      HintKind
+	IDs       []hook.ID
+	Announced []Announced // of HintAnnounced, which has no IDs
 }
 
-// New names a delivery that was just accepted. It may have no row yet: its event
-// tells the rest.
-type New struct{ Endpoint, Event, Delivery hook.ID }
+// Announced names a delivery that was just accepted. Its row may be deferred: its
+// event tells the rest.
+type Announced struct{ Endpoint, Event, Delivery hook.ID }

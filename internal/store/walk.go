@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
@@ -30,7 +31,7 @@ const (
 	// WalkEndpointDead goes through its dead letters by deliveries_dead.
 	WalkEndpointDead
 	// WalkDue sorts all that is pending for some endpoints, found by
-	// deliveries_due. It is for those that have little: see AsksDue.
+	// deliveries_due. It is for those that have little: see asksDue.
 	WalkDue
 	// WalkEvent sorts the deliveries of an event, found by deliveries_event.
 	WalkEvent
@@ -38,28 +39,28 @@ const (
 	WalkIDs
 )
 
-// MaxDueEndpoints is for how many endpoints WalkDue is tried: each costs a look
+// maxDueEndpoints is for how many endpoints WalkDue is tried: each costs a look
 // into the index.
-const MaxDueEndpoints = 1000
+const maxDueEndpoints = 1000
 
-// AsksDue tells whether WalkDue answers the filter for its endpoints, or for
+// asksDue tells whether WalkDue answers the filter for its endpoints, or for
 // all of its tenant, if no more is pending for them than a list may look at.
 // Without it, the few that wait would have to be searched among all that has
 // ended.
-func (f *DeliveryFilter) AsksDue() bool {
-	return f.Event == 0 && len(f.IDs) == 0 && f.onlyPending() && (f.Tenant != 0 || len(f.Endpoints) > 0) && len(f.Endpoints) <= MaxDueEndpoints
+func (f *DeliveryFilter) asksDue() bool {
+	return f.Event == 0 && len(f.IDs) == 0 && f.onlyPending() && (f.Tenant != 0 || len(f.Endpoints) > 0) && len(f.Endpoints) <= maxDueEndpoints
 }
 
-// CountsDue tells that all of a tenant that is pending matches, be it for some
+// countsDue tells that all of a tenant that is pending matches, be it for some
 // of its endpoints or up to some due time only: then deliveries_due alone tells how many there are, and
 // a count need not look at them.
-func (f *DeliveryFilter) CountsDue() bool {
-	return f.AsksDue() && f.Tenant != 0 && !f.Retrying && f.takesPending() && len(f.Reasons) == 0 && len(f.Types) == 0 &&
+func (f *DeliveryFilter) countsDue() bool {
+	return f.asksDue() && f.Tenant != 0 && !f.Retrying && f.takesPending() && len(f.Reasons) == 0 && len(f.Types) == 0 &&
 		f.SettledBy.IsZero() && f.Since.IsZero() && f.Until.IsZero()
 }
 
-// Among returns those of a tenant's endpoints that the filter is about.
-func (f *DeliveryFilter) Among(endpoints []hook.ID) []hook.ID {
+// among returns those of a tenant's endpoints that the filter is about.
+func (f *DeliveryFilter) among(endpoints []hook.ID) []hook.ID {
 	if len(f.Endpoints) == 0 {
 		return endpoints
 	}
@@ -150,39 +151,80 @@ func (r *IDs) before(stop hook.ID, p Page) (after hook.ID) {
 	return stop + 1
 }
 
-// Scanner is what a dialect does for lists and counts: it looks at a walk.
+// Scanner is what a dialect does for lists and counts of deliveries.
 type Scanner[R any] struct {
 	// Stop returns the id behind the first n of a range, 0 when there is none.
-	Stop func(r IDs, n int) (hook.ID, error)
-	// Read returns the first p.Limit of a range that match.
-	Read func(r IDs) ([]R, error)
-	// Count counts up to limit that match.
-	Count func(r IDs, limit int) (int, error)
+	Stop func(w Walk, r IDs, n int) (hook.ID, error)
+	// Read returns the first limit of a range that match.
+	Read func(w Walk, r IDs, limit int) ([]R, error)
+	// Count counts up to limit of a range that match.
+	Count func(w Walk, r IDs, limit int) (int, error)
+	// CountDue counts up to limit deliveries that are pending for some endpoints,
+	// and due by a moment unless that is zero.
+	CountDue func(endpoints []hook.ID, by time.Time, limit int) (int, error)
+	// Endpoints returns up to limit endpoints of a tenant.
+	Endpoints func(tenant hook.ID, limit int) ([]hook.ID, error)
 }
 
-// bound returns what to look at for a page, and the After of what is behind
-// that, 0 when there is nothing.
-func (l *Scanner[R]) bound(f *DeliveryFilter, w Walk, p Page) (r IDs, after hook.ID, err error) {
+// endpointsOf returns the endpoints of the filter that are the tenant's, or all
+// of the tenant; false when it has too many to ask for each.
+func (s *Scanner[R]) endpointsOf(f *DeliveryFilter) ([]hook.ID, bool, error) {
+	endpoints, err := s.Endpoints(f.Tenant, maxDueEndpoints+1)
+	if err != nil || len(endpoints) > maxDueEndpoints {
+		return nil, false, err
+	}
+	return f.among(endpoints), true, nil
+}
+
+// choose returns the walk of a filter. What is pending is counted first where
+// that may spare a long one; then f names all endpoints of the tenant.
+func (s *Scanner[R]) choose(f *DeliveryFilter, p Page) (Walk, error) {
+	if !f.asksDue() {
+		return f.Walk(), nil
+	}
+	endpoints := f.Endpoints
+	if len(endpoints) == 0 {
+		var all bool
+		var err error
+		if endpoints, all, err = s.endpointsOf(f); err != nil || !all {
+			return f.Walk(), err
+		}
+	}
+	n, err := s.CountDue(endpoints, f.DueBy, f.ScanLimit(p)+1)
+	if err != nil || n > f.ScanLimit(p) {
+		return f.Walk(), err
+	}
+	f.Endpoints = endpoints
+	return WalkDue, nil
+}
+
+// bound returns what to look at for a page, by which walk, and the After of what
+// is behind that, 0 when there is nothing.
+func (s *Scanner[R]) bound(f *DeliveryFilter, p Page) (w Walk, r IDs, after hook.ID, err error) {
+	if w, err = s.choose(f, p); err != nil {
+		return w, r, 0, err
+	}
 	r = f.Range(p)
 	if w.Short() || f.Covers(w) {
-		return r, 0, nil
+		return w, r, 0, nil
 	}
-	stop, err := l.Stop(r, f.ScanLimit(p))
+	stop, err := s.Stop(w, r, f.ScanLimit(p))
 	if err != nil || stop == 0 {
-		return r, 0, err
+		return w, r, 0, err
 	}
 	after = r.before(stop, p)
-	return r, after, nil
+	return w, r, after, nil
 }
 
 // Find reads a page. next is the After of the page behind it, 0 at the end; a
-// page that is short has one when it ended because it had looked enough.
-func (l *Scanner[R]) Find(f *DeliveryFilter, w Walk, p Page, id func(R) hook.ID) (rows []R, next hook.ID, err error) {
-	r, next, err := l.bound(f, w, p)
+// page that is short has one when it ended because it had looked enough. The
+// filter may be given more endpoints, which is why the dialect shares it.
+func (s *Scanner[R]) Find(f *DeliveryFilter, p Page, id func(R) hook.ID) (rows []R, next hook.ID, err error) {
+	w, r, next, err := s.bound(f, p)
 	if err != nil {
 		return nil, 0, err
 	}
-	if rows, err = l.Read(r); err != nil {
+	if rows, err = s.Read(w, r, p.Limit); err != nil {
 		return nil, 0, err
 	}
 	if len(rows) >= p.Limit {
@@ -197,25 +239,35 @@ type Counted struct {
 	Exact bool // false: there may be more
 }
 
-// AtMost is the outcome of a count that stopped behind limit.
-func AtMost(n, limit int) Counted { return Counted{N: min(n, limit), Exact: n <= limit} }
+// atMost is the outcome of a count that stopped behind limit.
+func atMost(n, limit int) Counted { return Counted{N: min(n, limit), Exact: n <= limit} }
 
 // Counted counts up to p.Limit in what a page would look at.
-func (l *Scanner[R]) Counted(f *DeliveryFilter, w Walk, p Page) (Counted, error) {
-	r, behind, err := l.bound(f, w, p)
+func (s *Scanner[R]) Counted(f *DeliveryFilter, p Page) (Counted, error) {
+	if f.countsDue() {
+		endpoints, all, err := s.endpointsOf(f)
+		if err != nil {
+			return Counted{}, err
+		}
+		if all {
+			n, err := s.CountDue(endpoints, f.DueBy, p.Limit+1)
+			return atMost(n, p.Limit), err
+		}
+	}
+	w, r, behind, err := s.bound(f, p)
 	if err != nil {
 		return Counted{}, err
 	}
-	n, err := l.Count(r, p.Limit+1)
+	n, err := s.Count(w, r, p.Limit+1)
 	if err != nil {
 		return Counted{}, err
 	}
-	c := AtMost(n, p.Limit)
+	c := atMost(n, p.Limit)
 	c.Exact = c.Exact && behind == 0
 	return c, nil
 }
 
-// Look is how many deliveries a page may look at. A type is looked up in the
+// ScanLimit is how many deliveries a page may look at. A type is looked up in the
 // event, which costs more than the delivery itself.
 func (f *DeliveryFilter) ScanLimit(p Page) int {
 	if len(f.Types) > 0 {

@@ -53,6 +53,13 @@ type RetryDepth struct {
 	AtLeast    bool // counting stopped at the limit
 }
 
+// NewRetryDepth returns the depth of a queue of which up to limit were counted
+// because they are held, and as many were seen, some of them retrying.
+func NewRetryDepth(endpoint hook.ID, held, retrying, seen, limit int64) RetryDepth {
+	n := held + retrying
+	return RetryDepth{EndpointID: endpoint, Depth: min(n, limit), AtLeast: held == limit || seen == limit || n > limit}
+}
+
 // LaneFilter selects lanes. Empty fields do not filter.
 type LaneFilter struct {
 	Tenant  hook.ID
@@ -60,6 +67,11 @@ type LaneFilter struct {
 	Growing *bool // with or without the early warning
 	Open    *bool // the breaker
 	Paused  *bool // the endpoint is paused or disabled
+}
+
+// Stormy tells that only lanes with a storm, or with the early warning, match.
+func (f *LaneFilter) Stormy() bool {
+	return f.Storm != nil && *f.Storm || f.Growing != nil && *f.Growing
 }
 
 // LaneLog reads lanes for people.

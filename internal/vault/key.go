@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
 const (
@@ -20,14 +20,16 @@ const (
 // ErrBadKey is wrapped by every error of ParseKey.
 var ErrBadKey = errors.New("malformed encryption key")
 
-const redacted = "[redacted]"
-
 // Key is an encryption key in the clear. It redacts itself wherever values get
 // printed. It sits behind a function because fmt calls no methods on unexported
 // fields: a struct that holds a Key then prints an address, whatever the verb.
-type Key struct{ open func() *[keySize]byte }
+type Key struct {
+	hook.Redacted
 
-func hide(key [keySize]byte) Key { return Key{func() *[keySize]byte { return &key }} }
+	open func() *[keySize]byte
+}
+
+func hide(key [keySize]byte) Key { return Key{open: func() *[keySize]byte { return &key }} }
 
 // NewKey draws a key from rand.
 func NewKey(rand io.Reader) (Key, error) {
@@ -68,18 +70,3 @@ func (k Key) id() [keyIDSize]byte {
 
 // reveal returns the form that key files hold.
 func (k Key) reveal() string { return base64.StdEncoding.EncodeToString(k.open()[:]) }
-
-// String hides the key.
-func (Key) String() string { return redacted }
-
-// GoString hides the key from %#v.
-func (Key) GoString() string { return redacted }
-
-// Format hides the key from every verb.
-func (Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
-
-// MarshalJSON hides the key.
-func (Key) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
-
-// LogValue hides the key from slog.
-func (Key) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 )
 
 // maxKeyFile bounds what is read from a key file: a wrong path may name
@@ -61,8 +60,7 @@ func checkMode(path string, mode fs.FileMode) error {
 	if !mode.IsRegular() {
 		return fmt.Errorf("key file %s: not a regular file", path)
 	}
-	// Windows has no such bits; Go reports made-up ones.
-	if perm := mode.Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
+	if perm := mode.Perm(); perm&0o077 != 0 {
 		return fmt.Errorf("key file %s: others than its owner have access (mode %04o); run: chmod 600 %s", path, perm, path)
 	}
 	return nil
@@ -87,11 +85,8 @@ func create(path string) (Key, error) {
 	return key, nil
 }
 
-// syncDir makes the new name durable. Windows cannot sync directories.
+// syncDir makes the new name durable.
 func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

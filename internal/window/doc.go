@@ -11,7 +11,7 @@
 //   - What was settled during a read is not admitted from that read: the read may
 //     have seen the row as it was before.
 //   - What is due on disk is never forgotten: every pending row that is not in
-//     memory, and that the window was told of, is covered by DiskDue.
+//     memory, and that the window was told of, is covered by diskDue.
 //
 // It is pure: no clock, no goroutine, no store. Time comes in as an argument, and
 // what the lane lets through as a Gate.

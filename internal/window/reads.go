@@ -30,7 +30,7 @@ type reads struct {
 
 func (r *reads) due(t time.Time) {
 	if r.begun {
-		r.dueDuringRead = earliest(r.dueDuringRead, t)
+		r.dueDuringRead = Earliest(r.dueDuringRead, t)
 	}
 }
 
@@ -106,7 +106,7 @@ func (w *Window) ReadEnded(next time.Time) {
 // ReadPartly ends a read that was not for all that is due: what is known of the
 // rest stays. next is when a row falls due that it saw; zero: none.
 func (w *Window) ReadPartly(next time.Time) {
-	w.diskDue = earliest(w.diskDue, next)
+	w.diskDue = Earliest(w.diskDue, next)
 	w.readOver()
 }
 
@@ -114,7 +114,7 @@ func (w *Window) ReadPartly(next time.Time) {
 // too late to be seen.
 func (w *Window) readOver() {
 	r := &w.reads
-	w.diskDue = earliest(w.diskDue, r.dueDuringRead)
+	w.diskDue = Earliest(w.diskDue, r.dueDuringRead)
 	r.asked, r.begun, r.dueDuringRead = false, false, time.Time{}
 	r.ended()
 }

@@ -73,10 +73,7 @@ type Window struct {
 // accepted may wait in it, and three quarters as many that were read.
 func New(size int) Window { return Window{size: size, items: make(map[hook.ID]*Item)} }
 
-// Len returns how many deliveries are in memory.
-func (w *Window) Len() int { return len(w.items) }
-
-// Waiting returns how many of them wait in the lane's queue.
+// Waiting returns how many deliveries wait in the lane's queue.
 func (w *Window) Waiting() int { return w.waiting }
 
 // Item returns a delivery that is in memory; nil: it is not.
@@ -88,10 +85,6 @@ func (w *Window) Each(fn func(*Item)) {
 		fn(it)
 	}
 }
-
-// DiskDue returns when the earliest delivery that is only on disk falls due, as
-// far as is known; zero: there is none.
-func (w *Window) DiskDue() time.Time { return w.diskDue }
 
 // HasDue reports whether something that is only on disk is due.
 func (w *Window) HasDue(now time.Time) bool { return !w.diskDue.IsZero() && !w.diskDue.After(now) }
@@ -323,7 +316,7 @@ func (w *Window) forget(id hook.ID) *Item {
 func (w *Window) Announced(t time.Time) { w.noteDue(t) }
 
 func (w *Window) noteDue(t time.Time) {
-	w.diskDue = earliest(w.diskDue, t)
+	w.diskDue = Earliest(w.diskDue, t)
 	w.reads.due(t)
 }
 
@@ -338,7 +331,7 @@ func (w *Window) NextLook(now, wake time.Time, g Gate) time.Time {
 	if g.Holds && wake.After(due) {
 		due = wake
 	}
-	return earliest(wake, due)
+	return Earliest(wake, due)
 }
 
 // Idle reports whether the lane has nothing in memory, nothing on disk and no
@@ -347,8 +340,8 @@ func (w *Window) Idle() bool {
 	return len(w.items) == 0 && w.diskDue.IsZero() && !w.reads.asked && !w.reads.expiring
 }
 
-// earliest returns the earlier of two times of which zero means none.
-func earliest(a, b time.Time) time.Time {
+// Earliest returns the earlier of two times of which zero means none.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
 	}

@@ -23,6 +23,10 @@ func cluster(t *testing.T, n int, args ...string) (nodes []*server, dsn string) 
 // shortLease lets a node that is gone be missed soon.
 var shortLease = []string{"--lease-ttl", "5s", "--lease-renew", "1s"}
 
+// longLease lets nodes keep their shards on a machine that has no time for them,
+// where a test is not about losing them.
+var longLease = []string{"--lease-ttl", "60s", "--lease-renew", "1s"}
+
 // losses returns how often nodes have lost shards although they ran: a lease
 // could not be renewed in time.
 func losses(nodes []*server) (n int) {
@@ -79,8 +83,7 @@ func shared(t *testing.T, dsn string, n int) bool {
 func TestNodesShareAndHandOver(t *testing.T) {
 	t.Parallel()
 	const limit, endpoints = 4, 12
-	lease := []string{"--lease-ttl", "60s", "--lease-renew", "1s"}
-	nodes, dsn := cluster(t, 2, lease...)
+	nodes, dsn := cluster(t, 2, longLease...)
 	r := receive(t)
 	for i := range endpoints {
 		path := fmt.Sprintf("/%d", i)
@@ -89,7 +92,7 @@ func TestNodesShareAndHandOver(t *testing.T) {
 	}
 	eventually(t, time.Minute, "two nodes share the shards", func() bool { return shared(t, dsn, 2) })
 	l := publishFrom(t, 12, 20*time.Millisecond, func(c int) string { return nodes[c%2].url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
-	third := serve(t, append([]string{"--database-url", dsn}, lease...)...)
+	third := serve(t, append([]string{"--database-url", dsn}, longLease...)...)
 	eventually(t, time.Minute, "three nodes share the shards", func() bool { return shared(t, dsn, 3) })
 	time.Sleep(2 * time.Second)
 	third.stop()

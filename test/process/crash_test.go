@@ -136,7 +136,7 @@ func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, args ...string) {
 		r := receive(t)
-		s := serve(t, args...)
+		s := serve(t, append(args, longLease...)...)
 		s.endpoint(r.url+"/", nil)
 		r.on("/", func() int { time.Sleep(20 * time.Millisecond); return 200 })
 		l := publishFrom(t, 4, 10*time.Millisecond, func(int) string { return s.url }, func(int) string { return "order.paid" })

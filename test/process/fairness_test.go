@@ -37,9 +37,7 @@ const (
 func bothTenants(s *server) {
 	s.t.Helper()
 	for _, uid := range []string{greedy, modest} {
-		if err := call(s.t.Context(), http.MethodPost, s.url+"/v1/tenants", object{"uid": uid, "name": uid}, nil); err != nil {
-			s.t.Fatal(err)
-		}
+		s.ask(http.MethodPost, "/v1/tenants", object{"uid": uid, "name": uid}, nil)
 	}
 }
 
@@ -51,31 +49,27 @@ func (s *server) endpointOf(tenant, url string, policy object) string {
 	if policy != nil {
 		in["policy"] = policy
 	}
-	if err := call(s.t.Context(), http.MethodPost, s.url+"/v1/tenants/"+tenant+"/endpoints", in, &made); err != nil {
-		s.t.Fatal(err)
-	}
+	s.ask(http.MethodPost, "/v1/tenants/"+tenant+"/endpoints", in, &made)
 	return made.ID
 }
 
-// publishAs sends n events of a tenant in one request.
-func publishAs(ctx context.Context, s *server, tenant, eventType string, n int) ([]string, error) {
+// batchOf is a request with n events.
+func batchOf(eventType string, n int) object {
 	events := make([]object, n)
 	for i := range events {
 		events[i] = object{"type": eventType, "payload": i}
 	}
-	var out struct {
-		Accepted int
-		Results  []struct{ ID string }
-	}
-	err := call(ctx, http.MethodPost, s.url+"/v1/tenants/"+tenant+"/events/batch", object{"events": events}, &out)
+	return object{"events": events}
+}
+
+// publishAs sends n events of a tenant in one request.
+func publishAs(ctx context.Context, s *server, tenant, eventType string, n int) error {
+	var out struct{ Accepted int }
+	err := call(ctx, http.MethodPost, s.url+"/v1/tenants/"+tenant+"/events/batch", batchOf(eventType, n), &out)
 	if err == nil && out.Accepted != n {
 		err = fmt.Errorf("%d of %d events were accepted", out.Accepted, n)
 	}
-	ids := make([]string, len(out.Results))
-	for i, r := range out.Results {
-		ids[i] = r.ID
-	}
-	return ids, err
+	return err
 }
 
 // hangs makes endpoints of the greedy tenant that take requests and never answer,
@@ -115,11 +109,9 @@ func arrive(t *testing.T, nodes []*server, r *receiver, paths int, since time.Ti
 	const each = 10
 	var ids []string
 	for i := range each {
-		got, err := publishAs(t.Context(), nodes[i%len(nodes)], modest, "modest.x", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, got...)
+		var made struct{ ID string }
+		nodes[i%len(nodes)].ask(http.MethodPost, "/v1/tenants/"+modest+"/events", object{"type": "modest.x", "payload": i}, &made)
+		ids = append(ids, made.ID)
 	}
 	missing := 0
 	for deadline := since.Add(hangFor - 10*time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -146,9 +138,7 @@ func TestHangingTenantLeavesSlotsToOthers(t *testing.T) { //nolint:tparallel // 
 			nodes[0].endpointOf(modest, fmt.Sprintf("%s/modest%d", well.url, i), nil)
 		}
 		hangs(t, nodes[0], hang, bad)
-		if _, err := publishAs(t.Context(), nodes[0], greedy, "greedy.x", 20); err != nil {
-			t.Fatal(err)
-		}
+		nodes[0].ask(http.MethodPost, "/v1/tenants/"+greedy+"/events/batch", batchOf("greedy.x", 20), nil)
 		var since time.Time
 		eventually(t, time.Minute, "the greedy tenant has most of the slots", func() bool {
 			var n int
@@ -171,9 +161,7 @@ func TestHangingTenantLeavesConnectionsToOthers(t *testing.T) { //nolint:tparall
 			nodes[0].endpointOf(modest, fmt.Sprintf("%s/modest%d", r.url, i), nil)
 		}
 		hangs(t, nodes[0], r, bad)
-		if _, err := publishAs(t.Context(), nodes[0], greedy, "greedy.x", 20); err != nil {
-			t.Fatal(err)
-		}
+		nodes[0].ask(http.MethodPost, "/v1/tenants/"+greedy+"/events/batch", batchOf("greedy.x", 20), nil)
 		var since time.Time
 		eventually(t, time.Minute, "the greedy tenant has most of the connections", func() bool {
 			var n int
@@ -193,9 +181,7 @@ func TestBatchesOfATenantDoNotHoldUpOthers(t *testing.T) { //nolint:tparallel //
 		bothTenants(nodes[0])
 		for range fanout { // paused: nothing is sent, the rows are written all the same
 			id := nodes[0].endpointOf(greedy, "http://127.0.0.1:9009/", nil)
-			if err := call(t.Context(), http.MethodPost, nodes[0].url+"/v1/tenants/"+greedy+"/endpoints/"+id+"/pause", nil, nil); err != nil {
-				t.Fatal(err)
-			}
+			nodes[0].ask(http.MethodPost, "/v1/tenants/"+greedy+"/endpoints/"+id+"/pause", nil, nil)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		answered := make([]atomic.Int64, len(nodes)) // batches
@@ -204,7 +190,7 @@ func TestBatchesOfATenantDoNotHoldUpOthers(t *testing.T) { //nolint:tparallel //
 			for range clients {
 				wg.Go(func() {
 					for ctx.Err() == nil {
-						_, err := publishAs(ctx, nodes[i], greedy, "greedy.x", batch)
+						err := publishAs(ctx, nodes[i], greedy, "greedy.x", batch)
 						if refused := (*errAnswer)(nil); errors.As(err, &refused) && refused.status != http.StatusServiceUnavailable {
 							t.Errorf("batch: %v", err)
 							return
@@ -224,7 +210,7 @@ func TestBatchesOfATenantDoNotHoldUpOthers(t *testing.T) { //nolint:tparallel //
 			n := i % len(nodes)
 			at := answered[n].Load()
 			waited := func() int64 { return answered[n].Load() - at }
-			if _, err := publishAs(ctx, nodes[n], modest, "modest.x", 1); err != nil {
+			if err := publishAs(ctx, nodes[n], modest, "modest.x", 1); err != nil {
 				t.Logf("an event of the modest tenant: %v", err)
 				waited = func() int64 { return clients } // in vain
 			}

@@ -241,6 +241,28 @@ func (s *server) rss() int64 {
 	return 0
 }
 
+// liveHeap returns how much of the memory survived the last garbage collection,
+// by what the server says of the next one: it begins when the heap has doubled.
+func (s *server) liveHeap() int64 {
+	s.t.Helper()
+	const gauge = "\ngo_memstats_next_gc_bytes "
+	res, err := client.Get(s.url + "/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), gauge)
+	next, err := strconv.ParseFloat(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), 64)
+	if !found || err != nil {
+		s.t.Fatalf("/metrics has no %s: %v", gauge, err)
+	}
+	return int64(next) / 2
+}
+
 // tail keeps the end of a log, and counts how often a node has lost shards.
 type tail struct {
 	mu   sync.Mutex
@@ -327,12 +349,18 @@ func call(ctx context.Context, method, url string, in, out any, header ...string
 	return json.Unmarshal(data, out)
 }
 
-// api calls the default tenant's part of the API and fails the test on errors.
-// Like any good client it asks again when the server has no time for it.
+// api calls the default tenant's part of the API.
 func (s *server) api(method, path string, in, out any) {
 	s.t.Helper()
+	s.ask(method, "/v1/tenants/default"+path, in, out)
+}
+
+// ask calls the API and fails the test on errors. Like any good client it asks
+// again when the server has no time for it.
+func (s *server) ask(method, path string, in, out any) {
+	s.t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		err := call(s.t.Context(), method, s.url+"/v1/tenants/default"+path, in, out)
+		err := call(s.t.Context(), method, s.url+path, in, out)
 		if err == nil {
 			return
 		}
@@ -362,13 +390,6 @@ func (s *server) endpoint(url string, extra object) (id, secret string) {
 	var out struct{ ID, Secret string }
 	s.api("POST", "/endpoints", in, &out)
 	return out.ID, out.Secret
-}
-
-// reset lets the server forget what it has learnt of an endpoint, as a person
-// does who knows that it is well: what waits for it is not spared any more.
-func (s *server) reset(endpoint string) {
-	s.t.Helper()
-	s.api("POST", "/endpoints/"+endpoint+"/reset", nil, nil)
 }
 
 // batches numbers those of this process: keys of events are made of it.

@@ -123,13 +123,13 @@ func (a *acceptor) prepare(ctx context.Context, tenant hook.ID, d *decoded, pref
 		if bad.Full() {
 			break
 		}
-		id, err := a.target(ctx, tenant, text)
+		id, err := a.endpointID(ctx, tenant, text)
 		switch {
 		case err == nil && seen[id]: // named by id and by uid
 		case errors.Is(err, hook.ErrNotFound):
 			bad.Add(prefix+rest.At("endpoints", i), "unknown", "does not exist")
 		case err != nil:
-			return fmt.Errorf("find target: %w", err)
+			return fmt.Errorf("find endpoint: %w", err)
 		default:
 			seen[id] = true
 			d.Endpoints = append(d.Endpoints, id)
@@ -138,9 +138,9 @@ func (a *acceptor) prepare(ctx context.Context, tenant hook.ID, d *decoded, pref
 	return bad.Err()
 }
 
-// target returns the id of an endpoint given by id or uid. Ids are checked by
+// endpointID returns the id of an endpoint given by id or uid. Ids are checked by
 // ingest, inside the tenant.
-func (a *acceptor) target(ctx context.Context, tenant hook.ID, text string) (hook.ID, error) {
+func (a *acceptor) endpointID(ctx context.Context, tenant hook.ID, text string) (hook.ID, error) {
 	if strings.HasPrefix(text, string(hook.EndpointPrefix)) {
 		id, err := hook.EndpointPrefix.Parse(text)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
@@ -61,7 +60,7 @@ func boundedDiff(diff []byte) json.RawMessage {
 	}
 	names := slices.Sorted(maps.Keys(short))
 	for i := range names {
-		names[i] = cutText(names[i], 64)
+		names[i] = begin(names[i], 64)
 	}
 	return marshal(map[string]any{"changed": names[:min(len(names), 64)], "bytes": len(diff)})
 }
@@ -71,18 +70,7 @@ func cutValue(value json.RawMessage) json.RawMessage {
 	if len(value) <= maxValue {
 		return value
 	}
-	return marshal(fmt.Sprintf("%s… (%d bytes)", cutText(string(value), maxValue), len(value)))
-}
-
-// cutText returns the beginning of a text, whole characters only.
-func cutText(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
+	return marshal(fmt.Sprintf("%s… (%d bytes)", begin(string(value), maxValue), len(value)))
 }
 
 // marshal encodes what cannot fail to be encoded.
@@ -110,27 +98,19 @@ type FieldDiff struct {
 
 // Diff compares two shown objects by their fields, but for those to ignore.
 // Since both are what the API shows, neither holds a secret.
-func Diff(before, after any, ignore map[string]bool) map[string]FieldDiff {
-	old, now := members(before), members(after)
+func Diff(before, after any, ignore map[string]bool) map[string]any {
+	old, now := AsObject(marshal(before)), AsObject(marshal(after))
 	names := slices.Collect(maps.Keys(old))
 	for name := range now {
 		if _, ok := old[name]; !ok {
 			names = append(names, name)
 		}
 	}
-	out := map[string]FieldDiff{}
+	out := map[string]any{}
 	for _, name := range names {
 		if !ignore[name] && !bytes.Equal(old[name], now[name]) {
 			out[name] = FieldDiff{From: old[name], To: now[name]}
 		}
 	}
 	return out
-}
-
-func members(v any) map[string]json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return AsObject(b)
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -20,7 +22,7 @@ type authenticator struct {
 	keys  store.Keys
 	cache *freshCache[[32]byte, *hook.APIKey] // keys are never changed
 	index *keyIndex
-	looks *allowance
+	looks *rate.Limiter // lookups of keys that were not seen before
 	bad   *badKeys
 
 	mu   sync.Mutex
@@ -32,7 +34,7 @@ func newAuthenticator(keys store.Keys) *authenticator {
 		keys:  keys,
 		cache: newFreshCache[[32]byte, *hook.APIKey](maxCachedKeys, cacheFor),
 		index: newKeyIndex(keys),
-		looks: &allowance{rate: missesPerSecond, burst: missesAtOnce},
+		looks: rate.NewLimiter(missesPerSecond, missesAtOnce),
 		bad:   newBadKeys(),
 		used:  map[hook.ID]time.Time{},
 	}
@@ -70,10 +72,9 @@ func (a *authenticator) lookup(ctx context.Context, hash [32]byte, c *Call) (*ho
 	if k, ok := a.cache.fresh(hash, c.Now); ok {
 		return k, nil
 	}
-	paid := false
+	var turn *rate.Reservation
 	if !a.cache.known(hash) {
-		paid = a.bad.wait(c.remote(), c.Now) == 0 && a.looks.take(c.Now)
-		if !paid {
+		if turn = a.turn(c); turn == nil {
 			has, err := a.index.has(ctx, hash, c.Now)
 			if err != nil {
 				return nil, fmt.Errorf("look up key: %w", err)
@@ -92,11 +93,24 @@ func (a *authenticator) lookup(ctx context.Context, hash [32]byte, c *Call) (*ho
 	if err != nil {
 		return nil, fmt.Errorf("look up key: %w", err)
 	}
-	if paid {
-		a.looks.giveBack()
+	if turn != nil {
+		turn.CancelAt(c.Now) // only wrong keys use turns up
 	}
 	a.cache.put(hash, &k, c.Now)
 	return &k, nil
+}
+
+// turn returns leave to look up a key that was not seen before, nil for none.
+func (a *authenticator) turn(c *Call) *rate.Reservation {
+	if a.bad.wait(c.remote(), c.Now) > 0 {
+		return nil
+	}
+	turn := a.looks.ReserveN(c.Now, 1)
+	if turn.DelayFrom(c.Now) > 0 {
+		turn.CancelAt(c.Now)
+		return nil
+	}
+	return turn
 }
 
 // revoked makes this process forget one key at once. The others stay: a person

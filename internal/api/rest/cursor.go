@@ -10,15 +10,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
-	"github.com/breakwaterhq/breakwater/internal/vault"
 )
-
-// cursorKey seals the place where a page ended. Sealed with the vault, a cursor
-// works on every node and after a restart, and cannot be forged or carried to
-// another tenant, list, filter or order.
-type cursorKey struct{ vault *vault.Vault }
-
-func newCursorKey(v *vault.Vault) cursorKey { return cursorKey{v} }
 
 // List is one page of any list.
 type List[T any] struct {
@@ -29,6 +21,20 @@ type List[T any] struct {
 // ListOutput is the answer of list routes.
 type ListOutput[T any] struct{ Body List[T] }
 
+// ListOf answers a list: read reads a page of rows from the store, in the order
+// of their ids, and show shows a row.
+func ListOf[R, V any](s *Server, c *Call, p PageParams, read func(store.Page) ([]R, error), id func(R) hook.ID, show func(R) V) (*ListOutput[V], error) {
+	page, err := s.Page(c, p)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := read(page)
+	if err != nil {
+		return nil, err
+	}
+	return Paged(s, c, p, rows, id, show)
+}
+
 // Page returns what to ask the store for: one item more than the client wants,
 // which tells whether there is a next page.
 func (s *Server) Page(c *Call, p PageParams) (store.Page, error) {
@@ -37,29 +43,29 @@ func (s *Server) Page(c *Call, p PageParams) (store.Page, error) {
 		return page, nil
 	}
 	var err error
-	page.After, err = s.cursors.open(c, p.Cursor)
+	page.After, err = s.openCursor(c, p.Cursor)
 	return page, err
 }
 
-// open returns where the page before ended.
-func (k cursorKey) open(c *Call, cursor string) (hook.ID, error) {
+// openCursor returns where the page before ended.
+func (s *Server) openCursor(c *Call, cursor string) (hook.ID, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
 		return 0, errInvalidCursor()
 	}
-	plain, err := k.vault.Open(c.Tenant, 0, cursorPurpose(c), sealed)
+	plain, err := s.cfg.Vault.Open(c.Tenant, 0, cursorPurpose(c), sealed)
 	if err != nil || len(plain) != 8 {
 		return 0, errInvalidCursor() // which of the two is nobody's business
 	}
 	return hook.ID(binary.BigEndian.Uint64(plain)), nil
 }
 
-// Cursor returns what leads a client to what follows last in this list.
-func (s *Server) Cursor(c *Call, last hook.ID) (string, error) { return s.cursors.seal(c, last) }
-
-func (k cursorKey) seal(c *Call, last hook.ID) (string, error) {
+// Cursor returns what leads a client to what follows last in this list. Sealed
+// with the vault, it works on every node and after a restart, and cannot be
+// forged or carried to another tenant, list, filter or order.
+func (s *Server) Cursor(c *Call, last hook.ID) (string, error) {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(last))
-	_, sealed, err := k.vault.Seal(c.Tenant, 0, cursorPurpose(c), plain)
+	_, sealed, err := s.cfg.Vault.Seal(c.Tenant, 0, cursorPurpose(c), plain)
 	if err != nil {
 		return "", fmt.Errorf("seal cursor: %w", err)
 	}
@@ -86,7 +92,7 @@ func Paged[R, V any](s *Server, c *Call, p PageParams, rows []R, id func(R) hook
 	more := len(rows) > p.Limit
 	if more {
 		rows = rows[:p.Limit]
-		cursor, err := s.cursors.seal(c, id(rows[len(rows)-1]))
+		cursor, err := s.Cursor(c, id(rows[len(rows)-1]))
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,15 @@ type Created[T any] struct {
 	Location string `header:"Location"`
 	Body     T
 }
+
+// DefaultStatus is 201.
+func (*Created[T]) DefaultStatus() int { return http.StatusCreated }
+
+// Accepted is the answer to a request that is carried out later.
+type Accepted[T any] struct{ Body T }
+
+// DefaultStatus is 202.
+func (*Accepted[T]) DefaultStatus() int { return http.StatusAccepted }
 
 // Nothing is an answer without a body.
 type Nothing struct{}
@@ -64,13 +74,13 @@ func (m IfMatch) Check(stored int64) error {
 // an object that changed meanwhile.
 const maxUpdateTries = 5
 
-// RetryUpdate runs change until it does not collide with another writer. A
-// client that gave a version is told of the collision instead.
-func (m IfMatch) RetryUpdate(change func() error) error {
+// Update runs change until it does not collide with another writer. A client
+// that gave a version is told of the collision instead.
+func Update[T any](m IfMatch, change func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
-		err := change()
+		out, err := change()
 		if !errors.Is(err, hook.ErrVersionMismatch) || m.IfMatch != "" || try == maxUpdateTries {
-			return err
+			return out, err
 		}
 	}
 }

@@ -150,33 +150,3 @@ func (x *keyIndex) remove(hash [32]byte) {
 	defer x.mu.Unlock()
 	delete(x.known, mark(hash))
 }
-
-// allowance gives out so many turns a second, and up to burst at once.
-type allowance struct {
-	rate, burst float64
-
-	mu   sync.Mutex
-	used float64 // of burst
-	at   time.Time
-}
-
-// take takes a turn if there is one.
-func (a *allowance) take(now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if d := now.Sub(a.at); d > 0 {
-		a.used = max(0, a.used-a.rate*d.Seconds())
-		a.at = now
-	}
-	if a.used+1 > a.burst {
-		return false
-	}
-	a.used++
-	return true
-}
-
-func (a *allowance) giveBack() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.used = max(0, a.used-1)
-}

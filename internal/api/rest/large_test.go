@@ -10,9 +10,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// TestShelf: whoever waits gets what another gives back; in all it holds no more
+// TestShelfHoldsNoMoreThanItHas: whoever waits gets what another gives back; in all it holds no more
 // than it has.
-func TestShelf(t *testing.T) {
+func TestShelfHoldsNoMoreThanItHas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := rest.NewShelf(10, 4)

@@ -170,10 +170,18 @@ func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
+	return begin(s, limit) + "…"
+}
+
+// begin returns the beginning of a text, whole characters only.
+func begin(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return s[:limit] + "…"
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
 }
 
 func (e *Invalid) Error() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -86,11 +87,43 @@ const (
 	metaOwnBody = "own body"
 )
 
-// Register adds a route whose input and output huma describes and decodes.
-func Register[I, O any](s *Server, op huma.Operation, n Need, fn func(context.Context, *Call, *I) (*O, error)) {
+// Group adds routes that stand under one tag in the document.
+type Group struct {
+	server *Server
+	tag    string
+}
+
+// Group returns the group of a tag.
+func (s *Server) Group(tag string) Group { return Group{s, tag} }
+
+// Detail is what a route's description has beyond the usual.
+type Detail func(*huma.Operation)
+
+// Describe says more about a route than its summary.
+func Describe(text string) Detail { return func(op *huma.Operation) { op.Description = text } }
+
+// MayAnswer describes an answer beside the usual one.
+func MayAnswer(status string, r *huma.Response) Detail {
+	return func(op *huma.Operation) { op.Responses = map[string]*huma.Response{status: r} }
+}
+
+// Add adds a route whose input and output huma describes and decodes. The pattern
+// is a method and a path; id names the operation for generated clients.
+func Add[I, O any](g Group, n Need, pattern, id, summary string, fn func(context.Context, *Call, *I) (*O, error), more ...Detail) {
+	method, path, _ := strings.Cut(pattern, " ")
+	op := huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{g.tag},
+		MaxBodyBytes:    maxControlBody + 1, // huma refuses a body of exactly the limit
+		BodyReadTimeout: -1,                 // the body has been read by then
+	}
+	if o, ok := any(new(O)).(interface{ DefaultStatus() int }); ok {
+		op.DefaultStatus = o.DefaultStatus()
+	}
+	for _, detail := range more {
+		detail(&op)
+	}
+	s := g.server
 	s.describe(&op, n)
-	op.MaxBodyBytes = maxControlBody + 1 // huma refuses a body of exactly the limit
-	op.BodyReadTimeout = -1              // the body has been read by then
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		out, err := fn(ctx, c, in)

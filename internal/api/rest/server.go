@@ -9,6 +9,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +56,6 @@ type Server struct {
 	control *control
 	tenants *freshCache[string, hook.ID]
 	shelf   *shelf
-	cursors cursorKey
 	spec    []byte
 }
 
@@ -64,9 +64,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Keys == nil || cfg.FindTenant == nil || cfg.Vault == nil || cfg.IDs == nil {
 		return nil, errors.New("the fields Keys, FindTenant, Vault and IDs are required")
 	}
-	if cfg.ReadTimeout == 0 {
-		cfg.ReadTimeout = defaultReadTimeout
-	}
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, defaultReadTimeout)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -81,7 +79,6 @@ func New(cfg Config) (*Server, error) {
 		control: newControl(&cfg),
 		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
 		shelf:   newShelf(maxLargeReads, max(maxLargeOfKey, cfg.LargestAnswer)),
-		cursors: newCursorKey(cfg.Vault),
 	}
 	s.huma = newHuma(s)
 	return s, nil

@@ -26,10 +26,7 @@ func TenantParam() *huma.Param {
 // pathTenant resolves the tenant of the path: an id, a uid, or "-". Another
 // tenant and no tenant at all look the same to a tenant's key.
 func (s *Server) pathTenant(ctx context.Context, key *hook.APIKey, text string, now time.Time) (hook.ID, error) {
-	switch {
-	case text == "":
-		return key.TenantID, nil
-	case text == "-":
+	if text == "" || text == "-" {
 		return key.TenantID, nil // 0 for admin keys: every tenant
 	}
 	if key.TenantID != 0 && text == hook.TenantPrefix.Format(key.TenantID) {

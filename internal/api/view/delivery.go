@@ -63,12 +63,10 @@ func OfDelivery(r store.DeliveryRow, l LaneFacts, at time.Time) Delivery {
 		CreatedAt:        Stamp(r.ID.Time()),
 		SettledAt:        Stamp(r.SettledAt),
 		FirstDeliveredAt: Stamp(r.FirstDeliveredAt),
+		Replay:           IDOrNull(hook.ReplayPrefix, r.ReplayID),
 	}
 	if r.Reason != 0 {
 		v.Reason = Nullable(r.Reason.String())
-	}
-	if r.ReplayID != 0 {
-		v.Replay = Nullable(hook.ReplayPrefix.Format(r.ReplayID))
 	}
 	if r.State == hook.Pending {
 		if !r.DueAt.After(at) {
@@ -194,20 +192,18 @@ func OfAttempt(t hook.Attempt) Attempt {
 			TLS: Millis(d.Phases.TLS), FirstByte: Millis(d.Phases.FirstByte),
 		},
 		RemoteAddr: Nullable(d.RemoteAddr),
-		Request:    Request{URL: d.URL, Headers: orNoHeaders(d.RequestHeaders)},
-		Response:   Response{Headers: orNoHeaders(d.ResponseHeaders), Truncated: d.Truncated},
+		Request:    Request{URL: d.URL, Headers: OrEmptyMap(d.RequestHeaders)},
+		Response:   Response{Headers: OrEmptyMap(d.ResponseHeaders), Truncated: d.Truncated},
 		RetryAfter: Nullable(d.RetryAfter),
 		NextDueAt:  Stamp(t.NextDueAt),
 		Lane:       AttemptLane{State: Nullable(d.LaneState), Limit: d.LaneLimit, InFlight: d.LaneInFlight},
 		PolicyHash: Hash(t.PolicyHash),
+		Node:       IDOrNull(hook.NodePrefix, t.NodeID),
 	}
 	if utf8.Valid(t.Excerpt) {
 		v.Response.Body = string(t.Excerpt)
 	} else {
 		v.Response.BodyBase64 = t.Excerpt
-	}
-	if t.NodeID != 0 {
-		v.Node = Nullable(hook.NodePrefix.Format(t.NodeID))
 	}
 	if !t.NextDueAt.IsZero() {
 		v.Wait = &Wait{
@@ -216,11 +212,4 @@ func OfAttempt(t hook.Attempt) Attempt {
 		}
 	}
 	return v
-}
-
-func orNoHeaders(h map[string][]string) map[string][]string {
-	if h == nil {
-		return map[string][]string{}
-	}
-	return h
 }

@@ -65,7 +65,7 @@ func OfEndpoint(d store.Destination, headers map[string]string) Endpoint {
 		Signatures:   signaturesOf(e.Signatures),
 		Body:         e.Body.String(),
 		Health:       Health{State: LaneState(d)},
-		Metadata:     OrNoTexts(e.Metadata),
+		Metadata:     OrEmptyMap(e.Metadata),
 		CreatedAt:    Stamp(e.CreatedAt),
 		UpdatedAt:    Stamp(e.UpdatedAt),
 		Version:      e.Rev,

@@ -21,7 +21,7 @@ func OfKey(k hook.APIKey, mark string) Key {
 		ID:         hook.KeyPrefix.Format(k.ID),
 		Name:       k.Name,
 		Scope:      k.Scope.String(),
-		Tenant:     TenantOrNull(k.TenantID),
+		Tenant:     IDOrNull(hook.TenantPrefix, k.TenantID),
 		CreatedAt:  Stamp(k.CreatedAt),
 		LastUsedAt: Stamp(k.LastUsedAt),
 		ExpiresAt:  Stamp(k.ExpiresAt),

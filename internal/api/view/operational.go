@@ -18,14 +18,8 @@ type OperationalEvent struct {
 
 // OfOperational shows an operational event.
 func OfOperational(e hook.OperationalEvent) OperationalEvent {
-	v := OperationalEvent{
+	return OperationalEvent{
 		ID: hook.OperationalPrefix.Format(e.ID), Type: string(e.Type), At: Stamp(e.At), Detail: OrEmpty(e.Detail),
+		Tenant: IDOrNull(hook.TenantPrefix, e.TenantID), Endpoint: IDOrNull(hook.EndpointPrefix, e.EndpointID),
 	}
-	if e.TenantID != 0 {
-		v.Tenant = Nullable(hook.TenantPrefix.Format(e.TenantID))
-	}
-	if e.EndpointID != 0 {
-		v.Endpoint = Nullable(hook.EndpointPrefix.Format(e.EndpointID))
-	}
-	return v
 }

@@ -36,7 +36,7 @@ func OfTenant(t hook.Tenant) Tenant {
 		Name:      t.Name,
 		Policy:    OrEmpty(t.Policy),
 		Limits:    Limits(t.Limits),
-		Metadata:  OrNoTexts(t.Metadata),
+		Metadata:  OrEmptyMap(t.Metadata),
 		CreatedAt: Stamp(t.CreatedAt),
 		UpdatedAt: Stamp(t.UpdatedAt),
 		Version:   t.Rev,

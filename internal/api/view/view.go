@@ -21,6 +21,9 @@ type Stamp time.Time
 
 const stampFormat = "2006-01-02T15:04:05.000Z"
 
+// UnmarshalJSON implements json.Unmarshaler, for clients.
+func (s *Stamp) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*time.Time)(s)) }
+
 // MarshalJSON implements json.Marshaler.
 func (s Stamp) MarshalJSON() ([]byte, error) {
 	t := time.Time(s)
@@ -57,10 +60,10 @@ func OrEmpty(p json.RawMessage) json.RawMessage {
 	return p
 }
 
-// OrNoTexts shows no map as an empty one.
-func OrNoTexts(m map[string]string) map[string]string {
+// OrEmptyMap shows no map as an empty one.
+func OrEmptyMap[M ~map[string]V, V any](m M) M {
 	if m == nil {
-		return map[string]string{}
+		return M{}
 	}
 	return m
 }
@@ -68,10 +71,10 @@ func OrNoTexts(m map[string]string) map[string]string {
 // Hash shows the hash of a policy.
 func Hash(h hook.PolicyHash) string { return hex.EncodeToString(h[:]) }
 
-// TenantOrNull shows the tenant of a key, null for keys of the server.
-func TenantOrNull(id hook.ID) *string {
+// IDOrNull shows an id, null for none.
+func IDOrNull(p hook.Prefix, id hook.ID) *string {
 	if id == 0 {
 		return nil
 	}
-	return Nullable(hook.TenantPrefix.Format(id))
+	return Nullable(p.Format(id))
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
 )
 
 // commitTries bounds how often a batch is run inside one Commit after the
@@ -27,13 +29,13 @@ const retryPause = 20 * time.Millisecond
 // transaction and commits it. A node that stops cannot stand between two
 // statements; should it stop in the middle of that write, a take-over ends its
 // session (see TakeShards). A node commits one batch after the other: what the
-// next one leaves out depends on it.
+// next one defers depends on it.
 func (d *DB) Commit(ctx context.Context, b *store.Batch) error {
-	u := d.unwrittenOf(b.Node)
-	u.commits.RLock()
-	defer u.commits.RUnlock()
+	n := d.nodeOf(b.Node)
+	n.commits.RLock()
+	defer n.commits.RUnlock()
 	err := d.commit(ctx, b)
-	u.uncertain.Store(err != nil)
+	n.uncertain.Store(err != nil)
 	return err
 }
 
@@ -73,21 +75,21 @@ func (d *DB) commit(ctx context.Context, b *store.Batch) error {
 
 // run is one run of a batch.
 type run struct {
-	*pipeline
-	batch   *store.Batch
-	accepts acceptRun
-	settles settleRun
-	lanes   laneRun
-	late    lateRun
+	*pipeline.Pipeline
+
+	batch    *store.Batch
+	deferred *deferred.Commit
+	accepts  acceptRun
+	settles  settleRun
+	lanes    laneRun
 }
 
 // commitOnce sends the batch and fills in the outcomes. What the transaction
 // did not write is explained by a read after it; when that read fails, the
 // batch counts as unconfirmed and the caller commits it again as a rerun.
 func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (committed bool, err error) {
-	r := &run{pipeline: pipelines.Get().(*pipeline), batch: b}
-	defer r.release()
-	r.late.begin(d.unwrittenOf(b.Node), b)
+	r := &run{Pipeline: pipeline.New(), batch: b, deferred: d.nodeOf(b.Node).Begin(b)}
+	defer r.Release()
 	r.queueTenantLocks()
 	shards := r.queueShardLocks()
 	r.queueAccepts(shards)
@@ -95,23 +97,26 @@ func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (co
 		return false, err
 	}
 	r.queueLanes()
-	r.addSince()
-	if len(r.calls) == 0 {
+	r.queueFloor()
+	if r.Len() == 0 {
 		return true, nil
 	}
-	if err := r.pipeline.run(ctx, conn); err != nil {
+	if err := r.Prepare(ctx, conn); err != nil {
+		return false, failed("prepare", err)
+	}
+	if err := r.Run(ctx, conn); err != nil {
 		return false, err
 	}
 	r.lanes.report()
 	if err := errors.Join(r.explainAccepts(ctx, conn), r.explainSettles(ctx, conn)); err != nil {
 		return true, err
 	}
-	r.late.committed(b)
+	r.deferred.Done()
 	return true, nil
 }
 
 // lockShards waits for take-overs that are under way, and for whoever moves the
-// node's since. It is a statement of its own because the next one then gets a
+// node's floor. It is a statement of its own because the next one then gets a
 // snapshot that sees what they did.
 const lockShards = `
 SELECT pg_advisory_xact_lock_shared(7001, shard) FROM unnest($1::int[]) AS shard
@@ -119,17 +124,10 @@ UNION ALL
 SELECT pg_advisory_xact_lock_shared(7009, $2)`
 
 // queueShardLocks locks the shards of all settles and lanes, and those that the
-// node has to own for rows to come later, in order, and returns them.
+// node has to own for rows to be deferred, in order, and returns them.
 func (r *run) queueShardLocks() []int {
 	var seen [hook.Shards]bool
-	if shard, ok := shardOf(r.late.anchor); ok {
-		seen[shard] = true
-	}
-	for _, t := range r.late.added {
-		if shard, ok := shardOf(t.fence); ok {
-			seen[shard] = true
-		}
-	}
+	r.deferred.Shards(&seen)
 	for _, s := range r.batch.Settles {
 		seen[s.Shard] = true
 	}
@@ -145,9 +143,9 @@ func (r *run) queueShardLocks() []int {
 	if len(shards) == 0 {
 		return nil
 	}
-	r.query(lockShards, nil)
-	columns[int]{r.pipeline, shards}.int4s(func(shard int) int { return shard })
-	r.number(lockNumber(r.batch.Node))
+	r.Query(lockShards, nil)
+	pipeline.Of(r.Pipeline, shards).Int4s(func(shard int) int { return shard })
+	r.Number(lockNumber(r.batch.Node))
 	return shards
 }
 

@@ -14,6 +14,9 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // lockTenants waits for changes of configuration that are under way; the next
@@ -37,8 +40,8 @@ const lockTenants = `SELECT pg_advisory_xact_lock_shared(7003, tenant) FROM unne
 // over events that are there, with their keys and deliveries, for all of them
 // came together (or the id is somebody else's, which the explanation finds).
 const (
-	acceptFirst = acceptKeys + acceptEvents + acceptDeliveries
-	acceptAgain = acceptKeys + `
+	acceptFirst visible.SQL = acceptKeys + acceptEvents + acceptDeliveries
+	acceptAgain visible.SQL = acceptKeys + `
   AND NOT EXISTS (SELECT FROM events e WHERE e.id = n.id)` + acceptEvents + `
   ON CONFLICT (id) DO NOTHING` + acceptDeliveries
 
@@ -72,7 +75,7 @@ stored AS (
     AND (NOT n.keyed OR n.id IN (SELECT event_id FROM won))`
 
 	// The numbers in it are the weights of store.StoredBy.
-	acceptDeliveries = `
+	acceptDeliveries visible.SQL = `
   RETURNING id, tenant_id, 256 + octet_length(payload) AS weight),
 named AS (
   SELECT * FROM (
@@ -96,7 +99,7 @@ used AS (
     pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored)
 SELECT array_agg(id) FROM stored`
 
-	// acceptNow keeps the deliveries whose rows cannot come later: they are
+	// acceptNow keeps the deliveries whose rows cannot be deferred: they are
 	// wanted now, or the node $24 no longer owns their lane in the epoch it
 	// thinks, so that the new owner has to find them. $28 are the shards of the
 	// batch.
@@ -121,8 +124,8 @@ func (r *run) queueTenantLocks() {
 	}
 	r.accepts.separate(r.batch.Accepts)
 	r.accepts.tenants = tenantsOf(r.accepts.asked)
-	r.query(lockTenants, nil)
-	columns[int]{r.pipeline, tenantLocks(r.accepts.tenants)}.int4s(func(lock int) int { return lock })
+	r.Query(lockTenants, nil)
+	pipeline.Of(r.Pipeline, tenantLocks(r.accepts.tenants)).Int4s(func(lock int) int { return lock })
 }
 
 // queueAccepts adds the accepts to the pipeline.
@@ -134,17 +137,17 @@ func (r *run) queueAccepts(shards []int) {
 	if r.batch.Rerun {
 		statement = acceptAgain
 	}
-	r.query(statement, &r.accepts.stored)
+	r.Query(visible.Defers.Text(statement), &r.accepts.stored)
 	r.addKeys(r.accepts.asked)
-	r.time(r.batch.Now)
+	r.Time(r.batch.Now)
 	r.addEvents(r.accepts.asked)
 	deliveries := deliveriesOf(r.accepts.asked)
 	r.addDeliveries(deliveries)
-	r.id(int64(r.batch.Node))
-	columns[hook.ID]{r.pipeline, r.accepts.tenants}.int8s(func(t hook.ID) int64 { return int64(t) })
-	columns[*store.Accept]{r.pipeline, r.accepts.asked}.byteas(r.late.targets)
-	columns[*hook.Delivery]{r.pipeline, deliveries}.int8s(r.late.fence)
-	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
+	r.ID(int64(r.batch.Node))
+	pipeline.Of(r.Pipeline, r.accepts.tenants).Int8s(func(t hook.ID) int64 { return int64(t) })
+	pipeline.Of(r.Pipeline, r.accepts.asked).Byteas(r.deferred.Names)
+	pipeline.Of(r.Pipeline, deliveries).Int8s(r.deferred.Fence)
+	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
 }
 
 // separate finds accepts with equal keys: one statement cannot write a key
@@ -210,25 +213,25 @@ func (r *run) addKeys(accepts []*store.Accept) {
 	slices.SortFunc(keyed, func(a, b *store.Accept) int {
 		return cmp.Or(cmp.Compare(a.Event.TenantID, b.Event.TenantID), cmp.Compare(a.Key, b.Key))
 	})
-	c := columns[*store.Accept]{r.pipeline, keyed}
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
-	c.int8s(func(a *store.Accept) int64 { return a.ConfigRev })
-	c.texts(func(a *store.Accept) string { return a.Key })
-	c.byteas(func(a *store.Accept) []byte { return a.KeyHash[:] })
-	c.times(func(a *store.Accept) time.Time { return a.KeyExpires })
+	c := pipeline.Of(r.Pipeline, keyed)
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
+	c.Int8s(func(a *store.Accept) int64 { return a.ConfigRev })
+	c.Texts(func(a *store.Accept) string { return a.Key })
+	c.Byteas(func(a *store.Accept) []byte { return a.KeyHash[:] })
+	c.Times(func(a *store.Accept) time.Time { return a.KeyExpires })
 }
 
 func (r *run) addEvents(accepts []*store.Accept) {
-	c := columns[*store.Accept]{r.pipeline, accepts}
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
-	c.int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
-	c.int8s(func(a *store.Accept) int64 { return a.ConfigRev })
-	c.bools(func(a *store.Accept) bool { return a.Key != "" })
-	c.times(func(a *store.Accept) time.Time { return a.Event.CreatedAt })
-	c.texts(func(a *store.Accept) string { return a.Event.Type })
-	c.texts(func(a *store.Accept) string { return a.Event.ContentType })
-	c.byteas(func(a *store.Accept) []byte { return notNil(a.Event.Payload) })
+	c := pipeline.Of(r.Pipeline, accepts)
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.ID) })
+	c.Int8s(func(a *store.Accept) int64 { return int64(a.Event.TenantID) })
+	c.Int8s(func(a *store.Accept) int64 { return a.ConfigRev })
+	c.Bools(func(a *store.Accept) bool { return a.Key != "" })
+	c.Times(func(a *store.Accept) time.Time { return a.Event.CreatedAt })
+	c.Texts(func(a *store.Accept) string { return a.Event.Type })
+	c.Texts(func(a *store.Accept) string { return a.Event.ContentType })
+	c.Byteas(func(a *store.Accept) []byte { return notNil(a.Event.Payload) })
 }
 
 // notNil keeps an empty payload from becoming NULL.
@@ -250,15 +253,15 @@ func deliveriesOf(accepts []*store.Accept) []*hook.Delivery {
 }
 
 func (r *run) addDeliveries(deliveries []*hook.Delivery) {
-	c := columns[*hook.Delivery]{r.pipeline, deliveries}
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.ID) })
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.TenantID) })
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.EventID) })
-	c.int8s(func(d *hook.Delivery) int64 { return int64(d.EndpointID) })
-	c.times(func(d *hook.Delivery) time.Time { return d.DueAt })
-	c.times(func(d *hook.Delivery) time.Time { return d.Progress.RunDueAt })
-	c.int4s(func(d *hook.Delivery) int { return d.Progress.Run })
-	c.int4s(func(d *hook.Delivery) int { return d.Size })
+	c := pipeline.Of(r.Pipeline, deliveries)
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.ID) })
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.TenantID) })
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.EventID) })
+	c.Int8s(func(d *hook.Delivery) int64 { return int64(d.EndpointID) })
+	c.Times(func(d *hook.Delivery) time.Time { return d.DueAt })
+	c.Times(func(d *hook.Delivery) time.Time { return d.Progress.RunDueAt })
+	c.Int4s(func(d *hook.Delivery) int { return d.Progress.Run })
+	c.Int4s(func(d *hook.Delivery) int { return d.Size })
 }
 
 // explainAccepts sets the outcomes. Nearly always everything was stored and
@@ -321,8 +324,8 @@ func (r *acceptRun) reportRepeats() []*store.Accept {
 
 // whyRefused reads what is stored under the id and under the key of accepts
 // that were not written. The deliveries are for repetitions only, which tell how
-// many there are: some may have no row yet.
-const whyRefused = `
+// many there are: some may be deferred.
+const whyRefused visible.SQL = `
 SELECT n.i, e.tenant_id, e.type, e.created_at, sha256(e.payload), k.event_id, k.body_hash,
        ARRAY(SELECT d.id FROM deliveries d WHERE d.event_id = k.event_id), (SELECT w.targets FROM events w WHERE w.id = k.event_id)
 FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY AS n(id, tenant_id, key, i)
@@ -336,7 +339,7 @@ func explainRefused(ctx context.Context, conn *pgx.Conn, open []*store.Accept, b
 	for i, a := range open {
 		ids[i], tenants[i], keys[i] = int64(a.Event.ID), int64(a.Event.TenantID), a.Key
 	}
-	rows, err := conn.Query(ctx, whyRefused, ids, tenants, keys, at(b.Now))
+	rows, err := conn.Query(ctx, visible.AddsDeferred.Text(whyRefused), ids, tenants, keys, at(b.Now))
 	if err != nil {
 		return fmt.Errorf("explain accepts: %w", err)
 	}
@@ -344,7 +347,7 @@ func explainRefused(ctx context.Context, conn *pgx.Conn, open []*store.Accept, b
 	for rows.Next() {
 		var i int
 		var f found
-		if err := rows.Scan(&i, &f.tenant, &f.typ, &f.created, &f.digest, &f.winner, &f.hash, &f.rows, &f.targets); err != nil {
+		if err := rows.Scan(&i, &f.tenant, &f.typ, &f.created, &f.digest, &f.winner, &f.hash, &f.rows, &f.names); err != nil {
 			return fmt.Errorf("explain accepts: %w", err)
 		}
 		if err := f.explain(open[i-1], b.Rerun); err != nil {
@@ -367,13 +370,13 @@ type found struct {
 	winner  *int64
 	hash    []byte
 	rows    []hook.ID // deliveries of the winner
-	targets []byte    // and those that it names itself
+	names   []byte    // and those that it names itself
 }
 
 // count returns how many deliveries the holder of the key has.
 func (f *found) count() (int, error) {
-	late, err := store.ParseTargets(f.targets, &hook.Event{ID: hook.ID(*f.winner)})
-	return len(f.rows) + len(without(late, f.rows)), err
+	named, err := deferred.ParseNames(f.names, &hook.Event{ID: hook.ID(*f.winner)})
+	return len(f.rows) + len(deferred.Without(named, f.rows)), err
 }
 
 // explain sets the outcome. Only a rerun looks at the event under the id: a

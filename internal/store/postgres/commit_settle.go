@@ -9,8 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // settleBatch writes results:
@@ -28,23 +30,23 @@ import (
 //   - counted: what that means to replays. It is part of the statement only
 //     when the batch holds deliveries of one.
 const (
-	settleBatch  = settleRows + settleResult
-	settleReplay = settleRows + settleCounts + settleResult
+	settleBatch  visible.SQL = settleRows + settleResult
+	settleReplay visible.SQL = settleRows + settleCounts + settleResult
 
-	settleRows = `
+	settleRows visible.SQL = `
 WITH written AS (
   UPDATE deliveries d SET
-    state = CASE WHEN d.state = 0 AND NOT ` + settleWished + ` THEN r.state ELSE d.state END,
-    reason = CASE WHEN d.state = 0 AND NOT ` + settleWished + ` THEN nullif(r.reason, 0) ELSE d.reason END,
+    state = CASE WHEN d.state = 0 AND NOT ` + settleManual + ` THEN r.state ELSE d.state END,
+    reason = CASE WHEN d.state = 0 AND NOT ` + settleManual + ` THEN nullif(r.reason, 0) ELSE d.reason END,
     settled_at = CASE d.state WHEN 0 THEN r.settled_at ELSE d.settled_at END,
-    due_at = CASE WHEN ` + settleWished + ` THEN d.due_at ELSE r.due_at END,
-    run_due_at = r.run_due_at, replay_id = CASE WHEN r.state = 0 OR NOT ` + settleWished + ` THEN nullif(r.replay_id, 0) END,
+    due_at = CASE WHEN ` + settleManual + ` THEN d.due_at ELSE r.due_at END,
+    run_due_at = r.run_due_at, replay_id = CASE WHEN r.state = 0 OR NOT ` + settleManual + ` THEN nullif(r.replay_id, 0) END,
     attempts = r.prev + CASE r.attempt_id WHEN 0 THEN 0 ELSE 1 END,
     charged = r.charged, failures = r.failures, fails = r.fails, throttles = r.throttles,
     prev_delay_ms = nullif(r.prev_delay_ms, 0), limited = r.limited::jsonb,
-    restore_state = CASE WHEN ` + settleWished + ` THEN r.state ELSE r.restore_state END,
-    restore_due_at = CASE WHEN ` + settleWished + ` THEN r.due_at ELSE r.restore_due_at END,
-    restore_reason = CASE WHEN ` + settleWished + ` THEN r.reason ELSE r.restore_reason END,
+    restore_state = CASE WHEN ` + settleManual + ` THEN r.state ELSE r.restore_state END,
+    restore_due_at = CASE WHEN ` + settleManual + ` THEN r.due_at ELSE r.restore_due_at END,
+    restore_reason = CASE WHEN ` + settleManual + ` THEN r.reason ELSE r.restore_reason END,
     last_attempt_id = nullif(r.last_attempt_id, 0), last_class = nullif(r.last_class, 0), last_reason = nullif(r.last_reason, 0),
     last_status = nullif(r.last_status, 0), last_latency_us = nullif(r.last_latency_us, 0), last_at = r.last_at,
     first_delivered_at = coalesce(d.first_delivered_at, r.first_delivered_at)
@@ -68,7 +70,7 @@ WITH written AS (
       unnest($49::bytea[]) AS excerpt,
       unnest($50::timestamptz[]) AS known_due) AS r
   WHERE d.id = r.id AND d.attempts = r.prev
-    AND (d.state = 0 AND d.run = r.run AND (r.attempt_id <> 0 OR NOT ` + settleWished + `) OR d.state <> 0 AND r.attempt_id <> 0)
+    AND (d.state = 0 AND d.run = r.run AND (r.attempt_id <> 0 OR NOT ` + settleManual + `) OR d.state <> 0 AND r.attempt_id <> 0)
     AND ` + settleFew + ` AND ` + settleOwned + `
   RETURNING d.id, d.tenant_id, d.event_id, d.endpoint_id, d.size, r.state <> 0 AND d.state = r.state AND d.settled_at = r.settled_at AS ended,
     r.state <> 0 AND d.state IN (r.state, 0) AND d.settled_at = r.settled_at AS ended_for_replay, r.state AS new_state, r.replay_id, r.attempt_id, r.node_id, r.n, r.attempt_run, r.kind, r.class, r.attempt_reason, r.attempt_charged, r.status, r.latency_us,
@@ -83,10 +85,10 @@ logged AS (
     nullif(w.delay_source, 0), w.attempt_charged, w.policy_hash, nullif(w.error, ''), w.detail, w.excerpt
   FROM written w WHERE w.attempt_id <> 0)` + settleFreed
 
-	// settleWished is an attempt that did not succeed, of a delivery that somebody
+	// settleManual is an attempt that did not succeed, of a delivery that somebody
 	// asked to be sent by hand meanwhile. It stays due for that, and if that fails,
 	// too, it becomes what this attempt made of it.
-	settleWished = `(d.state = 0 AND d.restore_state IS NOT NULL AND d.due_at IS DISTINCT FROM r.known_due AND r.class <> 1)`
+	settleManual = `(d.state = 0 AND d.restore_state IS NOT NULL AND d.due_at IS DISTINCT FROM r.known_due AND r.class <> 1)`
 
 	settleFreed = `,
 freed AS (
@@ -103,7 +105,7 @@ freed AS (
 	settleFew = `r.id > 0 AND r.attempt_id >= 0`
 
 	// settleOwned keeps the results of shards that the node $1 owns in the epoch
-	// it thinks. A fence is both in one number, see fence; $2 are the shards of
+	// it thinks. A fence is both in one number; $2 are the shards of
 	// the batch, which are looked up once and hashed. IS TRUE keeps the planner
 	// from making a join of it: with stale statistics of the tiny table that one
 	// compared every row with every shard.
@@ -136,8 +138,8 @@ type settleRun struct {
 // settleRound is one statement's worth: no delivery occurs twice.
 type settleRound struct {
 	settles []*store.Settle
-	born    []birth // if their rows come with their results, and others that are missing
-	written []int64 // ids of the deliveries the transaction wrote
+	inserts []deferred.Row // if their rows come with them, and others that are inserted
+	written []int64        // ids of the deliveries the transaction wrote
 }
 
 // queueSettles adds the settles to the pipeline, by delivery id: that is the
@@ -147,7 +149,7 @@ func (r *run) queueSettles(shards []int) error {
 	slices.SortStableFunc(rest, func(a, b *store.Settle) int {
 		return cmp.Or(cmp.Compare(a.Delivery.ID, b.Delivery.ID), cmp.Compare(a.Prev, b.Prev))
 	})
-	rest = r.settleUnwritten(rest)
+	rest = r.insertFirst(rest)
 	for len(rest) > 0 {
 		var round []*store.Settle
 		round, rest = oneOfEach(rest)
@@ -163,37 +165,27 @@ func (r *run) queueSettles(shards []int) error {
 
 // queueRound adds one statement of settles.
 func (r *run) queueRound(round *settleRound, shards []int) error {
-	first := allFirst(round.settles, r.batch.Node)
-	r.query(round.statement(first), &round.written)
-	r.id(int64(r.batch.Node))
-	columns[int]{r.pipeline, shards}.int2s(func(shard int) int { return shard })
-	if round.born != nil {
-		r.addBorn(round.born)
+	r.Query(visible.Defers.Text(round.statement()), &round.written)
+	r.ID(int64(r.batch.Node))
+	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
+	if round.inserts != nil {
+		r.addInserts(round.inserts)
 		return nil
 	}
-	c := columns[*store.Settle]{r.pipeline, round.settles}
-	c.int8s(fence)
-	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
-	if first {
-		r.addFirst(round.settles)
-		return nil
-	}
+	c := pipeline.Of(r.Pipeline, round.settles)
+	c.Int8s(fence)
+	c.Int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
 	return r.addSettles(round.settles)
 }
 
-func fence(s *store.Settle) int64 { return fenceOf(s.Shard, s.Epoch) }
-
-// fenceOf puts shard and epoch into one number: one column to send and to hash.
-func fenceOf(shard int, epoch int64) int64 { return epoch*hook.Shards + int64(shard) }
+func fence(s *store.Settle) int64 { return deferred.Fence(s.Shard, s.Epoch) }
 
 // statement returns what writes the round. Replays are left alone unless a
 // settle belongs to one.
-func (r *settleRound) statement(first bool) string {
+func (r *settleRound) statement() visible.SQL {
 	switch {
-	case r.born != nil:
-		return settleBorn
-	case first:
-		return settleFirst
+	case r.inserts != nil:
+		return insertDelivered
 	case slices.ContainsFunc(r.settles, func(s *store.Settle) bool { return s.Delivery.ReplayID != 0 }):
 		return settleReplay
 	default:
@@ -257,7 +249,7 @@ func (r *settleRound) report() []*store.Settle {
 
 // whyUnwritten tells whether the owner still owns, and whether the result is
 // there already: the attempt's row, or the end that came without an attempt.
-const whyUnwritten = `
+const whyUnwritten visible.SQL = `
 SELECT r.i, coalesce((SELECT s.owner_id = $1 AND s.epoch = r.epoch FROM shards s WHERE s.shard = r.shard), false),
        CASE r.attempt_id WHEN 0
          THEN EXISTS (SELECT FROM deliveries d WHERE d.id = r.id AND d.attempts = r.prev AND d.state = r.state AND d.settled_at = r.settled_at)
@@ -281,7 +273,7 @@ func explainUnwritten(ctx context.Context, conn *pgx.Conn, open []*store.Settle,
 			attempts[i] = int64(s.Attempt.ID)
 		}
 	}
-	rows, err := conn.Query(ctx, whyUnwritten, int64(b.Node), shards, epochs, ids, prevs, states, settled, attempts)
+	rows, err := conn.Query(ctx, visible.Defers.Text(whyUnwritten), int64(b.Node), shards, epochs, ids, prevs, states, settled, attempts)
 	if err != nil {
 		return fmt.Errorf("explain settles: %w", err)
 	}

@@ -66,13 +66,16 @@ func commitError(err error) error {
 }
 
 // failed names what was being done and puts the error into the terms of the
-// store's roles: a row that is not there, a server that cannot be reached.
+// store's roles: a row that is not there, a server that cannot be reached, one
+// that had no time.
 func failed(doing string, err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("%s: %w", doing, hook.ErrNotFound)
 	case unreachable(err) && !errors.Is(err, hook.ErrStoreUnavailable):
 		return fmt.Errorf("%s: %w: %w", doing, hook.ErrStoreUnavailable, err)
+	case Slow(err) && !errors.Is(err, hook.ErrOverloaded):
+		return fmt.Errorf("%s: %w: %w", doing, hook.ErrOverloaded, err)
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}

@@ -8,32 +8,27 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Statements whose plans are tested.
 const (
-	ReadAheadSQL        = readAhead
-	NewestDueSQL        = newestDue
-	NextDueSQL          = nextDue
-	ReadDueSQL          = readDue
-	PendingEndpointsSQL = pendingEndpoints
-	CountDueSQL         = countDue
-	SettleSQL           = settleBatch
-	SettleFirstSQL      = settleFirst
-	SettleReplaySQL     = settleReplay
-	SettleBornSQL       = settleBorn
-	WithRowSQL          = withRow
-	AcceptSQL           = acceptFirst
+	ReadAheadSQL        = string(readAhead)
+	NewestDueSQL        = string(newestDue)
+	NextDueSQL          = string(nextDue)
+	ReadDueSQL          = string(readDue)
+	PendingEndpointsSQL = string(pendingEndpoints)
+	CountDueSQL         = string(countDue)
+	SettleSQL           = string(settleBatch)
+	SettleReplaySQL     = string(settleReplay)
+	InsertDeliveredSQL  = string(insertDelivered)
+	WithRowSQL          = string(withRow)
+	AcceptSQL           = string(acceptFirst)
 )
 
-// IsFirst tells which settles the short statement may write.
+// IsFirst tells which settles may come with their row.
 var IsFirst = isFirst
-
-// What the hint codec is tested through.
-var (
-	EncodeHint = encodeHint
-	DecodeHint = decodeHint
-)
 
 // ReaderSettings and CommitterSettings are what the connections set that run
 // those statements.
@@ -47,22 +42,26 @@ var (
 // and the one that reads, which are parts of every list, count and replay.
 func WalkSQL(w store.Walk, f *store.DeliveryFilter, asc bool) (stop, read *Statement) {
 	r := f.Range(store.Page{})
-	return (*Statement)(stopQuery(w, f, r, asc, 1000)), (*Statement)(walkQuery(w, f, r, store.Page{Limit: 20, Asc: asc}, deliveryFields+", "+typeOf))
+	p := store.Page{Limit: 20, Asc: asc}
+	return (*Statement)(dialect{}.StopQuery(visible.Made(), w, f, r, asc, 1000)), (*Statement)(dialect{}.WalkQuery(visible.Made(), w, f, r, p, deliveryFields+", "+sqlstore.TypeOfEvent))
 }
 
 // Statement is a query with its parameters.
-type Statement query
+type Statement sqlstore.Query
 
-// SQL is its text, Parameters how many there are, Written the text with them
+// Text is its text, Parameters how many there are, Written the text with them
 // written in, for EXPLAIN.
-func (s *Statement) SQL() string     { return s.sql }
-func (s *Statement) Parameters() int { return len(s.args) }
-func (s *Statement) Written() string { return written(&query{s.sql, s.args}) }
+func (s *Statement) Text() string    { return s.SQL }
+func (s *Statement) Parameters() int { return len(s.Args) }
+func (s *Statement) Written() string { return written((*sqlstore.Query)(s)) }
 
-func written(q *query) string {
-	for i := len(q.args); i > 0; i-- {
-		text := fmt.Sprint(q.args[i-1])
-		switch v := q.args[i-1].(type) {
+func written(q *sqlstore.Query) string {
+	args, sql := values(q.Args), q.SQL
+	for i := len(args); i > 0; i-- {
+		text := fmt.Sprint(args[i-1])
+		switch v := args[i-1].(type) {
+		case string:
+			text = "'" + v + "'"
 		case []hook.ID:
 			text = "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") + "}'"
 		case []int16:
@@ -72,14 +71,14 @@ func written(q *query) string {
 		case pgtype.Timestamptz:
 			text = v.Time.Format("'2006-01-02T15:04:05Z'")
 		}
-		q.sql = strings.ReplaceAll(q.sql, fmt.Sprintf("$%d", i), text)
+		sql = strings.ReplaceAll(sql, fmt.Sprintf("$%d", i), text)
 	}
-	return q.sql
+	return sql
 }
 
 // EventReadsSQL are the statements that read events of the day of an id, with the
 // number of their parameters.
 func EventReadsSQL(id hook.ID) map[string]int {
 	events := dayOf(id).partition("events")
-	return map[string]int{fmt.Sprintf(heardEvents, events): 2, fmt.Sprintf(eventsByID, events): 1}
+	return map[string]int{fmt.Sprintf(announcedEvents, events): 2, fmt.Sprintf(eventsByID, events): 1}
 }

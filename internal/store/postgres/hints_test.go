@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -75,51 +73,4 @@ func TestHintsReachOtherNodes(t *testing.T) {
 func listeners(t *testing.T, dsn string) int {
 	t.Helper()
 	return value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND state = 'idle' AND datname = current_database()")
-}
-
-func TestHintCodec(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		ids := rapid.SliceOf(rapid.Int64Min(0)).Draw(t, "ids")
-		sent := store.Hint{Kind: store.HintKind(rapid.IntRange(1, 4).Draw(t, "kind"))}
-		for range rapid.IntRange(1, 100).Draw(t, "times") {
-			for _, id := range ids {
-				sent.IDs = append(sent.IDs, hook.ID(id))
-			}
-		}
-		if rapid.Bool().Draw(t, "new") {
-			sent.Kind, sent.New, sent.IDs = store.HintNew, newsOf(sent.IDs), nil
-		}
-		got := store.Hint{Kind: sent.Kind}
-		for _, text := range postgres.EncodeHint("me", sent) {
-			if len(text) >= 8000 {
-				t.Fatalf("a notification of %d bytes", len(text))
-			}
-			sender, h, ok := postgres.DecodeHint(text)
-			if !ok || sender != "me" || h.Kind != sent.Kind {
-				t.Fatalf("decoded %q as %q, %+v, %v", text, sender, h, ok)
-			}
-			got.IDs, got.New = append(got.IDs, h.IDs...), append(got.New, h.New...)
-		}
-		if diff := cmp.Diff(sent, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("(-sent +got):\n%s", diff)
-		}
-	})
-}
-
-// newsOf makes deliveries of ids.
-func newsOf(ids []hook.ID) (news []store.New) {
-	for i := 0; i+3 <= len(ids); i += 3 {
-		news = append(news, store.New{Endpoint: ids[i], Event: ids[i+1], Delivery: ids[i+2]})
-	}
-	return news
-}
-
-func TestHintCodecRefusesOtherTexts(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"", "x", "x y", "x 300", "x 1 !", "x 1 zzzzzzzzzzzzzzz", "x 5 1 2 3 4"} {
-		if _, h, ok := postgres.DecodeHint(text); ok {
-			t.Errorf("decoded %q as %+v", text, h)
-		}
-	}
 }

@@ -9,23 +9,24 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // The three reads below walk deliveries_due and sort nothing. state = 0 is
 // written out, not bound: a parameter cannot be proven to match the partial
 // index, and the planner would then sort the whole backlog of the endpoint.
 const (
-	readAhead = `
+	readAhead visible.SQL = `
 SELECT ` + deliveryFields + ` FROM deliveries d
 WHERE d.endpoint_id = $1 AND d.state = 0 AND d.due_at <= $2
 ORDER BY d.due_at, d.id LIMIT $3`
 
-	newestDue = `
+	newestDue visible.SQL = `
 SELECT ` + deliveryFields + ` FROM deliveries d
 WHERE d.endpoint_id = $1 AND d.state = 0 AND d.due_at <= $2
 ORDER BY d.due_at DESC, d.id DESC LIMIT $3`
 
-	nextDue = `
+	nextDue visible.SQL = `
 SELECT d.due_at FROM deliveries d
 WHERE d.endpoint_id = $1 AND d.state = 0 AND d.due_at > $2
 ORDER BY d.due_at, d.id LIMIT 1`
@@ -34,27 +35,30 @@ ORDER BY d.due_at, d.id LIMIT 1`
 // ReadAhead returns up to limit pending deliveries of one endpoint due at now,
 // oldest due first. It locks nothing.
 func (d *DB) ReadAhead(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := d.catchUpOwn(ctx, endpoint); err != nil {
+	seen, err := d.makeLanesVisible(ctx, endpoint)
+	if err != nil {
 		return nil, err
 	}
-	return collect(ctx, d.lanes, &query{readAhead, []any{endpoint, at(now), limit}}, "read ahead", scanDelivery)
+	return collect(ctx, d.lanes, &query{seen.Text(readAhead), []any{endpoint, at(now), limit}}, "read ahead", scanDelivery)
 }
 
 // NewestDue returns up to limit pending deliveries due at now, newest due
 // first.
 func (d *DB) NewestDue(ctx context.Context, endpoint hook.ID, now time.Time, limit int) ([]hook.Delivery, error) {
-	if err := d.catchUpOwn(ctx, endpoint); err != nil {
+	seen, err := d.makeLanesVisible(ctx, endpoint)
+	if err != nil {
 		return nil, err
 	}
-	return collect(ctx, d.lanes, &query{newestDue, []any{endpoint, at(now), limit}}, "read newest due", scanDelivery)
+	return collect(ctx, d.lanes, &query{seen.Text(newestDue), []any{endpoint, at(now), limit}}, "read newest due", scanDelivery)
 }
 
 // NextDue returns when the first pending delivery after now falls due.
 func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time.Time, error) {
-	if err := d.catchUpOwn(ctx, endpoint); err != nil {
+	seen, err := d.makeLanesVisible(ctx, endpoint)
+	if err != nil {
 		return time.Time{}, err
 	}
-	due, err := collect(ctx, d.lanes, &query{nextDue, []any{endpoint, at(now)}}, "read next due", scanTime)
+	due, err := collect(ctx, d.lanes, &query{seen.Text(nextDue), []any{endpoint, at(now)}}, "read next due", scanTime)
 	if err != nil || len(due) == 0 {
 		return time.Time{}, err
 	}
@@ -63,7 +67,7 @@ func (d *DB) NextDue(ctx context.Context, endpoint hook.ID, now time.Time) (time
 
 // readDue is readAhead and then nextDue for each of several endpoints, without
 // the deliveries that are known. Those are hashed once: a busy lane knows many.
-const readDue = `
+const readDue visible.SQL = `
 SELECT ` + deliveryFields + ` FROM unnest($1::bigint[]) AS wanted(id)
 CROSS JOIN LATERAL (
   (SELECT * FROM deliveries WHERE endpoint_id = wanted.id AND state = 0 AND due_at <= $2 AND id NOT IN (SELECT unnest($4::bigint[]))
@@ -80,7 +84,7 @@ func (d *DB) ReadDue(ctx context.Context, w store.Wanted) (map[hook.ID]store.Due
 			return nil, nil, err
 		}
 	}
-	events, err := d.readHeard(ctx, &w, due)
+	events, err := d.readAnnounced(ctx, &w, due)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,11 +93,11 @@ func (d *DB) ReadDue(ctx context.Context, w store.Wanted) (map[hook.ID]store.Due
 
 // readRows reads what is due of the wanted endpoints.
 func (d *DB) readRows(ctx context.Context, w *store.Wanted, due map[hook.ID]store.Due) error {
-	again, err := d.catchUpUnknown(ctx, w.Endpoints, w.Known, w.Now)
+	seen, again, err := d.makeUnknownVisible(ctx, w)
 	if err != nil {
 		return err
 	}
-	q := &query{readDue, []any{w.Endpoints, at(w.Now), w.Limit, w.Known}}
+	q := &query{seen.Text(readDue), []any{w.Endpoints, at(w.Now), w.Limit, w.Known}}
 	rows, err := collect(ctx, d.lanes, q, "read due deliveries", scanDelivery)
 	if err != nil {
 		return err
@@ -125,7 +129,7 @@ func scanTime(row pgx.Row) (t time.Time, err error) {
 
 // pendingEndpoints jumps from endpoint to endpoint in deliveries_due: one
 // index probe each, however long their backlogs are.
-const pendingEndpoints = `
+const pendingEndpoints visible.SQL = `
 WITH RECURSIVE walk AS (
   (SELECT endpoint_id, due_at FROM deliveries WHERE state = 0 ORDER BY endpoint_id, due_at, id LIMIT 1)
   UNION ALL
@@ -140,7 +144,8 @@ func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendin
 	if len(shards) == 0 {
 		return nil, nil
 	}
-	if err := d.catchUpOwn(ctx); err != nil {
+	seen, err := d.makeLanesVisible(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var wanted [hook.Shards]bool
@@ -148,8 +153,8 @@ func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendin
 		wanted[s] = true
 	}
 	var mine []store.PendingEndpoint
-	err := d.slowly(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, pendingEndpoints)
+	err = d.slowly(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, seen.Text(pendingEndpoints))
 		if err != nil {
 			return err
 		}
@@ -168,17 +173,17 @@ func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.Pendin
 	return mine, nil
 }
 
-const acceptedSince = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= $1`
+const acceptedSince visible.SQL = `SELECT DISTINCT endpoint_id FROM deliveries WHERE id >= $1`
 
 // AcceptedSince returns the endpoints that got deliveries with ids from since
 // on.
 func (d *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error) {
-	endpoints, err := collect(ctx, d.lanes, &query{acceptedSince, []any{since}}, "read accepted since", scanID)
+	endpoints, err := collect(ctx, d.lanes, &query{visible.AddsDeferred.Text(acceptedSince), []any{since}}, "read accepted since", scanID)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range d.everyUnwritten() {
-		endpoints = append(endpoints, u.Since(since)...)
+	for _, n := range d.everyNode() {
+		endpoints = append(endpoints, n.Since(since)...)
 	}
 	slices.Sort(endpoints)
 	return slices.Compact(endpoints), nil
@@ -187,48 +192,6 @@ func (d *DB) AcceptedSince(ctx context.Context, since hook.ID) ([]hook.ID, error
 func scanID(row pgx.Row) (id hook.ID, err error) {
 	err = row.Scan(&id)
 	return id, err
-}
-
-const destinations = `
-SELECT ` + endpointColumns + `, t.policy FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
-WHERE e.id = ANY($1) AND e.deleted_at IS NULL`
-
-// Destinations returns what is needed to send to the given endpoints, deleted
-// ones left out, in one round trip.
-func (d *DB) Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error) {
-	if len(endpoints) == 0 {
-		return nil, nil
-	}
-	var all []store.Destination
-	secrets := map[hook.ID][]hook.Secret{}
-	checkpoints := map[hook.ID]*savedLane{}
-	b := &pgx.Batch{}
-	b.Queue(destinations, endpoints).Query(func(rows pgx.Rows) (err error) {
-		all, err = pgx.CollectRows(rows, scanDestination)
-		return err
-	})
-	b.Queue(secretsOf, endpoints).Query(func(rows pgx.Rows) error {
-		return eachRow(rows, scanSecret, func(s hook.Secret) { secrets[s.EndpointID] = append(secrets[s.EndpointID], s) })
-	})
-	b.Queue(lanesOf, endpoints).Query(func(rows pgx.Rows) error {
-		return eachRow(rows, scanLane, func(l savedLane) { checkpoints[l.endpoint] = &l })
-	})
-	if err := d.lanes.SendBatch(ctx, b).Close(); err != nil {
-		return nil, failed("read destinations", err)
-	}
-	for i := range all {
-		id := all[i].Endpoint.ID
-		all[i].Secrets = secrets[id]
-		if saved := checkpoints[id]; saved != nil {
-			all[i].Lane = &saved.checkpoint
-		}
-	}
-	return all, nil
-}
-
-func scanDestination(row pgx.CollectableRow) (t store.Destination, err error) {
-	err = row.Scan(append(endpointTargets(&t.Endpoint), &t.TenantPolicy)...)
-	return t, err
 }
 
 // eachRow scans all rows and hands each to fn.
@@ -242,14 +205,4 @@ func eachRow[T any](rows pgx.Rows, scan func(pgx.Row) (T, error), fn func(T)) er
 		fn(v)
 	}
 	return rows.Err()
-}
-
-const savePolicy = `INSERT INTO policies (hash, name, body, updated_at) VALUES ($1, '', $2, $3) ON CONFLICT (hash, name) DO NOTHING`
-
-// SavePolicy stores an expanded policy under its hash, once.
-func (d *DB) SavePolicy(ctx context.Context, hash hook.PolicyHash, body []byte, now time.Time) error {
-	if _, err := d.pool.Exec(ctx, savePolicy, hash[:], body, at(now)); err != nil {
-		return failed("save policy", err)
-	}
-	return nil
 }

@@ -4,11 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
 )
 
 // saveLanes stores checkpoints, fenced like settles.
@@ -64,9 +63,9 @@ func (r *run) queueLanes() {
 		return
 	}
 	r.lanes.saves = r.batch.Lanes
-	r.query(saveLanes, &r.lanes.saved)
-	r.id(int64(r.batch.Node))
-	r.time(r.batch.Now)
+	r.Query(saveLanes, &r.lanes.saved)
+	r.ID(int64(r.batch.Node))
+	r.Time(r.batch.Now)
 	r.addLanes(newestOfEach(r.batch.Lanes))
 }
 
@@ -87,13 +86,13 @@ func newestOfEach(saves []*store.LaneSave) []*store.LaneSave {
 }
 
 func (r *run) addLanes(saves []*store.LaneSave) {
-	c := columns[*store.LaneSave]{r.pipeline, saves}
-	c.int4s(func(l *store.LaneSave) int { return l.Shard })
-	c.int8s(func(l *store.LaneSave) int64 { return l.Epoch })
-	c.int8s(func(l *store.LaneSave) int64 { return int64(l.Endpoint) })
-	c.int8s(func(l *store.LaneSave) int64 { return int64(l.Tenant) })
-	c.int2s(func(l *store.LaneSave) int { return laneState(l.Checkpoint.Open) })
-	c.int2s(func(l *store.LaneSave) int { return int(l.Checkpoint.OpenReason) })
+	c := pipeline.Of(r.Pipeline, saves)
+	c.Int4s(func(l *store.LaneSave) int { return l.Shard })
+	c.Int8s(func(l *store.LaneSave) int64 { return l.Epoch })
+	c.Int8s(func(l *store.LaneSave) int64 { return int64(l.Endpoint) })
+	c.Int8s(func(l *store.LaneSave) int64 { return int64(l.Tenant) })
+	c.Int2s(func(l *store.LaneSave) int { return laneState(l.Checkpoint.Open) })
+	c.Int2s(func(l *store.LaneSave) int { return int(l.Checkpoint.OpenReason) })
 	for _, at := range []func(*lane.Checkpoint) time.Time{
 		func(p *lane.Checkpoint) time.Time { return p.OpenedAt },
 		func(p *lane.Checkpoint) time.Time { return p.ClosedAt },
@@ -103,25 +102,25 @@ func (r *run) addLanes(saves []*store.LaneSave) {
 		func(p *lane.Checkpoint) time.Time { return p.HoldUntil },
 		func(p *lane.Checkpoint) time.Time { return p.ThrottledAt },
 	} {
-		c.times(func(l *store.LaneSave) time.Time { return at(&l.Checkpoint) })
+		c.Times(func(l *store.LaneSave) time.Time { return at(&l.Checkpoint) })
 	}
-	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.BaseLatency.Microseconds() })
-	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.SRTT.Microseconds() })
-	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.RetryAfter.Microseconds() })
-	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.Limit })
-	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.BaseWeight })
-	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.HealthyPeak })
-	c.float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.Pace })
-	c.bools(func(l *store.LaneSave) bool { return l.Checkpoint.SlowStart })
-	c.bools(func(l *store.LaneSave) bool { return l.Checkpoint.PaceSlowStart })
-	c.times(func(l *store.LaneSave) time.Time { return l.Checkpoint.FailingSince })
-	c.int8s(func(l *store.LaneSave) int64 { return int64(l.Checkpoint.FailingAttempts) })
-	c.int2s(func(l *store.LaneSave) int { return l.Checkpoint.FailingWarned })
+	c.Int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.BaseLatency.Microseconds() })
+	c.Int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.SRTT.Microseconds() })
+	c.Int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.RetryAfter.Microseconds() })
+	c.Float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.Limit })
+	c.Float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.BaseWeight })
+	c.Float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.HealthyPeak })
+	c.Float8s(func(l *store.LaneSave) float64 { return l.Checkpoint.Pace })
+	c.Bools(func(l *store.LaneSave) bool { return l.Checkpoint.SlowStart })
+	c.Bools(func(l *store.LaneSave) bool { return l.Checkpoint.PaceSlowStart })
+	c.Times(func(l *store.LaneSave) time.Time { return l.Checkpoint.FailingSince })
+	c.Int8s(func(l *store.LaneSave) int64 { return int64(l.Checkpoint.FailingAttempts) })
+	c.Int2s(func(l *store.LaneSave) int { return l.Checkpoint.FailingWarned })
 	addRates(c)
 }
 
 // addRates adds what the lanes have learnt about rates.
-func addRates(c columns[*store.LaneSave]) {
+func addRates(c pipeline.Columns[*store.LaneSave]) {
 	for _, rate := range []func(*lane.Checkpoint) float64{
 		func(p *lane.Checkpoint) float64 { return p.Usual },
 		func(p *lane.Checkpoint) float64 { return p.Proven },
@@ -131,12 +130,12 @@ func addRates(c columns[*store.LaneSave]) {
 		func(p *lane.Checkpoint) float64 { return p.Mark },
 		func(p *lane.Checkpoint) float64 { return p.Host },
 	} {
-		c.float8s(func(l *store.LaneSave) float64 { return rate(&l.Checkpoint) })
+		c.Float8s(func(l *store.LaneSave) float64 { return rate(&l.Checkpoint) })
 	}
-	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.Held.Microseconds() })
-	c.int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.CeilingWait.Microseconds() })
-	c.times(func(l *store.LaneSave) time.Time { return l.Checkpoint.CeilingAt })
-	c.times(func(l *store.LaneSave) time.Time { return l.Checkpoint.MarkAt })
+	c.Int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.Held.Microseconds() })
+	c.Int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.CeilingWait.Microseconds() })
+	c.Times(func(l *store.LaneSave) time.Time { return l.Checkpoint.CeilingAt })
+	c.Times(func(l *store.LaneSave) time.Time { return l.Checkpoint.MarkAt })
 }
 
 func laneState(open bool) int {
@@ -154,38 +153,4 @@ func (r *laneRun) report() {
 			l.Outcome = store.SettleWritten
 		}
 	}
-}
-
-// lanesOf reads the checkpoints of endpoints, in the order of scanLane.
-const lanesOf = `
-SELECT endpoint_id, state, coalesce(open_reason, 0), opened_at, closed_at, blocked_at, last_bad_at, next_probe_at, hold_until,
-  throttled_at, coalesce(base_us, 0), coalesce(srtt_us, 0), coalesce(retry_after_us, 0), lim, base_weight, healthy_peak,
-  pace, slow_start, pace_slow_start, failing_since, failing_attempts, failing_warned,
-  usual, proven, recovery_rate, held_us, ceiling, ceiling_learnt, ceiling_at, ceiling_wait_us, mark, marked_at, host_rate
-FROM lanes WHERE endpoint_id = ANY($1)`
-
-// savedLane is a checkpoint as it was read.
-type savedLane struct {
-	endpoint   hook.ID
-	checkpoint lane.Checkpoint
-}
-
-func scanLane(row pgx.Row) (savedLane, error) {
-	var s savedLane
-	var state int16
-	var base, srtt, retryAfter, held, wait int64
-	p := &s.checkpoint
-	err := row.Scan(&s.endpoint, &state, &p.OpenReason, (*moment)(&p.OpenedAt), (*moment)(&p.ClosedAt), (*moment)(&p.BlockedAt),
-		(*moment)(&p.LastBadAt), (*moment)(&p.NextProbeAt), (*moment)(&p.HoldUntil), (*moment)(&p.ThrottledAt), &base, &srtt, &retryAfter,
-		&p.Limit, &p.BaseWeight, &p.HealthyPeak, &p.Pace, &p.SlowStart, &p.PaceSlowStart,
-		(*moment)(&p.FailingSince), &p.FailingAttempts, &p.FailingWarned,
-		&p.Usual, &p.Proven, &p.Recovery, &held, &p.Ceiling, &p.CeilingLearnt, (*moment)(&p.CeilingAt), &wait, &p.Mark,
-		(*moment)(&p.MarkAt), &p.Host)
-	p.Open = state == 1
-	p.BaseLatency = time.Duration(base) * time.Microsecond
-	p.SRTT = time.Duration(srtt) * time.Microsecond
-	p.RetryAfter = time.Duration(retryAfter) * time.Microsecond
-	p.Held = time.Duration(held) * time.Microsecond
-	p.CeilingWait = time.Duration(wait) * time.Microsecond
-	return s, err
 }

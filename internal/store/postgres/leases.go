@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
 )
 
 // Leases are judged by the database's clock, the only one that all nodes
@@ -45,7 +46,7 @@ const takeOverWait = 5 * time.Second
 // it wait for settles that are running; those that come later see the new
 // epoch.
 func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) ([]store.Held, error) {
-	held, err := d.takeShards(ctx, node, shards, mine, ttl)
+	held, floor, err := d.takeShards(ctx, node, shards, mine, ttl)
 	if isCode(err, codeLockTimeout) {
 		// A settle normally takes milliseconds. One that is still running is
 		// that of a node that stands still with its batch half sent, which no
@@ -53,7 +54,7 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		if err := d.endStuckSettles(ctx, shards); err != nil {
 			return nil, err
 		}
-		held, err = d.takeShards(ctx, node, shards, mine, ttl)
+		held, floor, err = d.takeShards(ctx, node, shards, mine, ttl)
 	}
 	if err != nil {
 		return nil, failed("take shards", err)
@@ -61,12 +62,13 @@ func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 	if len(held) == 0 {
 		return nil, nil
 	}
-	// What the owner before has accepted without rows can be seen now: an accept
+	// What the owner before has deferred can be seen now: an accept
 	// that comes later finds that the shard is taken.
-	if err := errors.Join(d.catchUp(ctx, store.Scope{}), d.endDead(ctx)); err != nil {
-		d.unwrittenOf(node).keeps(held, nil) // the caller does not own them
+	seen, err := d.makeVisible(ctx, deferred.Scope{})
+	if err := errors.Join(err, d.endDead(ctx)); err != nil {
 		return nil, failed("take shards", err)
 	}
+	d.nodeOf(node).Took(seen, held, floor)
 	return held, nil
 }
 
@@ -81,9 +83,9 @@ SELECT shard, pg_advisory_xact_lock(7001, shard) FROM (
 
 	lockTaking = `SELECT pg_advisory_xact_lock_shared(7009, $1)`
 
-	// takeSince prepares the node for leaving rows out from now on. Its since
-	// never rises here: it may owe rows from before.
-	takeSince = `
+	// takeFloor prepares the node for deferring rows from now on. Its floor never
+	// rises here: it may have deferred rows before.
+	takeFloor = `
 INSERT INTO unwritten AS u (node_id, since)
 SELECT $1, coalesce(max(id), 0) + 1 FROM events WHERE id <= ` + idBound + `
 ON CONFLICT (node_id) DO UPDATE SET since = least(u.since, excluded.since) RETURNING since`
@@ -96,10 +98,8 @@ UPDATE shards s SET owner_id = $4, epoch = s.epoch + 1, expires_at = clock_times
 FROM mine WHERE s.shard = mine.shard RETURNING s.shard, s.epoch`
 )
 
-func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) ([]store.Held, error) {
-	var held []store.Held
-	var since hook.ID
-	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bool, ttl time.Duration) (held []store.Held, floor hook.ID, err error) {
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, waitForSettles, fmt.Sprintf("%dms", takeOverWait.Milliseconds())); err != nil {
 			return err
 		}
@@ -125,12 +125,9 @@ func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		if held, err = collectHeld(rows); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, takeSince, node).Scan(&since)
+		return tx.QueryRow(ctx, takeFloor, node).Scan(&floor)
 	})
-	if err == nil && len(held) > 0 {
-		d.unwrittenOf(node).took(held, since)
-	}
-	return held, err
+	return held, floor, err
 }
 
 // stuckSettles ends the sessions that have held a lock of these shards for too
@@ -181,7 +178,7 @@ func (d *DB) RenewShards(ctx context.Context, node hook.ID, held []store.Held, t
 	if err != nil {
 		return nil, failed("renew shards", err)
 	}
-	d.unwrittenOf(node).keeps(held, still)
+	d.nodeOf(node).Keeps(held, still)
 	return still, nil
 }
 
@@ -193,7 +190,7 @@ UPDATE shards s SET owner_id = NULL, expires_at = '-infinity' FROM mine WHERE s.
 
 // ReleaseShards gives shards up at once.
 func (d *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
-	d.unwrittenOf(node).keeps(held, nil)
+	d.nodeOf(node).Keeps(held, nil)
 	shards, epochs := heldColumns(held)
 	if _, err := d.renewals.Exec(ctx, releaseShards, shards, epochs, node); err != nil {
 		return failed("release shards", err)

@@ -8,7 +8,7 @@ import "github.com/breakwaterhq/breakwater/internal/hook"
 // (rows, by id).
 const (
 	// 7001, written out in its statements, is the shard: shared by settles and
-	// by accepts that leave rows out, exclusive for a take-over.
+	// by accepts that defer rows, exclusive for a take-over.
 
 	// lockPartitions: whoever creates partitions.
 	lockPartitions = 7002
@@ -29,7 +29,7 @@ const (
 	lockReplays = 7008
 
 	// 7009, written out in its statements, is a node: shared by its batches and
-	// take-overs, exclusive for another one that moves its since. That one only
+	// take-overs, exclusive for another one that moves its floor. That one only
 	// tries: it must not wait for a node that stands still, nor others for it.
 )
 

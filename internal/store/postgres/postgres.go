@@ -14,7 +14,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +26,10 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/hints"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Options configure a DB. Zero fields mean the defaults given.
@@ -43,6 +46,8 @@ type Options struct {
 
 // DB is a store on PostgreSQL. It implements store.DB and store.Hints.
 type DB struct {
+	*sqlstore.Tables
+
 	config *pgx.ConnConfig   // of single connections: listener, maintenance
 	known  []store.Migration // the schema this program needs
 	log    *slog.Logger
@@ -51,12 +56,11 @@ type DB struct {
 	lanes    *pgxpool.Pool // what lanes read
 	writers  *pgxpool.Pool // Commit
 	renewals *pgxpool.Pool // lease renewals and heartbeats
-	notify   *pgxpool.Pool // Hint
+	notify   *pgxpool.Pool // hints
+	hints    *hints.Channel
 
-	sender string // tells this process's hints from those of others
-
-	unwrittenMu sync.Mutex
-	unwritten   map[hook.ID]*unwritten // by node
+	nodesMu sync.Mutex
+	nodes   map[hook.ID]*node
 
 	// cleared is the day that Prune is removing and has found free of
 	// deliveries that must stay, so that not every step walks over all of it.
@@ -67,10 +71,10 @@ type DB struct {
 const noDay = -1
 
 var (
-	_ store.DB         = (*DB)(nil)
-	_ store.Hints      = (*DB)(nil)
-	_ store.DueReader  = (*DB)(nil)
-	_ store.LateWriter = (*DB)(nil)
+	_ store.DB               = (*DB)(nil)
+	_ store.Hints            = (*DB)(nil)
+	_ store.DueReader        = (*DB)(nil)
+	_ store.DeferredInserter = (*DB)(nil)
 )
 
 // Open connects to the database at dsn, checks that the server keeps what it
@@ -89,10 +93,10 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 		config: withSettings(config.ConnConfig, patient),
 		known:  known,
 		log:    cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		sender: rand.Text()[:8],
 
-		unwritten: make(map[hook.ID]*unwritten),
+		nodes: make(map[hook.ID]*node),
 	}
+	d.Tables = sqlstore.New(dialect{d})
 	d.cleared.Store(noDay)
 	if err := d.setUp(ctx, o); err != nil {
 		return nil, err
@@ -100,11 +104,18 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 	if err := d.openPools(ctx, config, cmp.Or(o.MaxConns, 16)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	d.hints = hints.New(hints.Config{Pool: d.notify, Alone: d.alone, Log: d.log})
 	if err := d.Ping(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
+
+// Hint implements store.Hints.
+func (d *DB) Hint(ctx context.Context, h store.Hint) error { return d.hints.Hint(ctx, h) }
+
+// Listen implements store.Hints.
+func (d *DB) Listen(ctx context.Context, fn func(store.Hint)) error { return d.hints.Listen(ctx, fn) }
 
 // setUp checks the server and migrates, on a connection of its own: both need
 // more time than a statement of the pool gets.
@@ -176,7 +187,7 @@ const idBound = `(((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1704
 // with its delivery's row is no more than its timeout younger. Ids beyond the
 // database's own time are left out: a node with a fast clock drew them, and
 // going on from there would spread its error over all nodes.
-const greatestID = `
+const greatestID visible.SQL = `
 WITH bound AS (SELECT ` + idBound + ` AS id)
 SELECT greatest(
   (SELECT max(id) FROM events WHERE id <= (SELECT id FROM bound)),
@@ -186,28 +197,13 @@ SELECT greatest(
 // MaxID returns the greatest id stored, so that a node restarted with its
 // clock set back draws no id twice.
 func (d *DB) MaxID(ctx context.Context) (hook.ID, error) {
-	if err := d.catchUp(ctx, store.Scope{}); err != nil {
+	seen, err := d.makeVisible(ctx, deferred.Scope{})
+	if err != nil {
 		return 0, fmt.Errorf("read the greatest id: %w", err)
 	}
 	var id hook.ID
-	if err := d.pool.QueryRow(ctx, greatestID).Scan(&id); err != nil {
+	if err := d.pool.QueryRow(ctx, seen.Text(greatestID)).Scan(&id); err != nil {
 		return 0, fmt.Errorf("read the greatest id: %w", err)
 	}
 	return id, nil
-}
-
-// claimSetting writes the row also when it is there, to learn its value even
-// if another node has stored it after this statement began.
-const claimSetting = `
-INSERT INTO settings AS s (name, value) VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING s.value`
-
-// ClaimSetting stores value under name unless there is one already, and returns
-// the one that is stored.
-func (d *DB) ClaimSetting(ctx context.Context, name, value string) (string, error) {
-	var stored string
-	if err := d.pool.QueryRow(ctx, claimSetting, name, value).Scan(&stored); err != nil {
-		return "", fmt.Errorf("claim setting %s: %w", name, err)
-	}
-	return stored, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
 // Prune removes one step of what is old: expired keys and secrets, then whole
@@ -18,14 +20,15 @@ import (
 // others have nothing to do meanwhile.
 func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
 	var removed store.Pruned
-	if ready, err := d.catchUpBefore(ctx, hook.IDFloor(p.Before)); err != nil || !ready {
+	seen, ready, err := d.passBefore(ctx, hook.IDFloor(p.Before))
+	if err != nil || !ready {
 		removed.Done = true
 		if err != nil {
 			return removed, failed("prune", err)
 		}
 		return removed, nil
 	}
-	err := d.alone(ctx, func(conn *pgx.Conn) error {
+	err = d.alone(ctx, func(conn *pgx.Conn) error {
 		var turn bool
 		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, 0)`, lockPrune).Scan(&turn); err != nil {
 			return err
@@ -37,7 +40,8 @@ func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error)
 		// Closing the connection would free the lock too, but only some time
 		// later, when the next step may already have found it taken.
 		defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1, 0)`, lockPrune) }()
-		s := pruning{conn: conn, step: p, limit: max(p.Limit, 1), cleared: &d.cleared, removed: &removed}
+		p.Limit = max(p.Limit, 1)
+		s := pruning{conn: conn, seen: seen, step: p, cleared: &d.cleared, removed: &removed}
 		return s.run(ctx)
 	})
 	if err != nil {
@@ -49,21 +53,17 @@ func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error)
 // pruning is one step under way.
 type pruning struct {
 	conn    *pgx.Conn
+	seen    visible.Rows
 	step    store.PruneStep
-	limit   int
 	cleared *atomic.Int64 // see DB
 	removed *store.Pruned
 }
 
 func (s *pruning) run(ctx context.Context) error {
-	keys, err := s.expired(ctx)
-	if err != nil {
-		return err
-	}
-	if err := pruneReplays(ctx, s.conn, s.step.Before, s.limit); err != nil {
-		return err
-	}
-	events, err := s.watch(ctx)
+	more, err := sqlstore.Prune(func(query string, args ...any) (int64, error) {
+		tag, err := s.conn.Exec(ctx, query, values(args)...)
+		return tag.RowsAffected(), err
+	}, s.step, expiredKeys, s.removed)
 	if err != nil {
 		return err
 	}
@@ -81,40 +81,15 @@ func (s *pruning) run(ctx context.Context) error {
 			return nil // enough for one step
 		}
 	}
-	s.removed.Done = !keys && !events
+	s.removed.Done = !more
 	return nil
 }
 
-const (
-	expiredKeys = `
+// expiredKeys passes over keys that a batch is just writing: batches lock theirs
+// in another order.
+const expiredKeys = `
 DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
   SELECT tenant_id, scope, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
-
-	oldAudit = `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < $1 ORDER BY id LIMIT $2)`
-
-	expiredSecrets = `DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
-)
-
-// expired removes keys and secrets past now, and old audit records; more tells
-// that some are left.
-func (s *pruning) expired(ctx context.Context) (more bool, err error) {
-	keys, err := s.conn.Exec(ctx, expiredKeys, at(s.step.Now), s.limit)
-	if err != nil {
-		return false, failed("remove expired keys", err)
-	}
-	secrets, err := s.conn.Exec(ctx, expiredSecrets, at(s.step.Now), s.limit)
-	if err != nil {
-		return false, failed("remove expired secrets", err)
-	}
-	audit, err := s.conn.Exec(ctx, oldAudit, hook.IDFloor(s.step.AuditBefore), s.limit)
-	if err != nil {
-		return false, failed("remove old audit records", err)
-	}
-	s.removed.Keys += keys.RowsAffected()
-	s.removed.Audit += audit.RowsAffected()
-	full := int64(s.limit)
-	return keys.RowsAffected() == full || secrets.RowsAffected() == full || audit.RowsAffected() == full, nil
-}
 
 // dayTables are all partitions, also those that an interrupted run has detached
 // but not dropped.
@@ -146,12 +121,12 @@ func (s *pruning) days(ctx context.Context) ([]day, error) {
 const (
 	// mustStay walks deliveries_event over one day and ends at the first row
 	// that keeps the day.
-	mustStay = `
+	mustStay visible.SQL = `
 SELECT EXISTS (SELECT FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND (state = 0 OR state = 2 AND settled_at > $3))`
 
 	// deleteChunk takes deliveries of the day by deliveries_event. It looks at
 	// the state again: a person may have asked for one more send just now.
-	deleteChunk = `
+	deleteChunk visible.SQL = `
 WITH gone AS (
   DELETE FROM deliveries WHERE id IN (
     SELECT id FROM deliveries WHERE event_id >= $1 AND event_id < $2 AND state <> 0 AND NOT (state = 2 AND settled_at > $3)
@@ -187,13 +162,13 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 		s.cleared.Store(int64(d))
 	}
 	var deliveries, attempts int64
-	err = s.conn.QueryRow(ctx, deleteChunk, d.from(), d.to(), at(s.step.DeadAfter), s.limit).Scan(&deliveries, &attempts)
+	err = s.conn.QueryRow(ctx, s.seen.Text(deleteChunk), d.from(), d.to(), at(s.step.DeadAfter), s.step.Limit).Scan(&deliveries, &attempts)
 	if err != nil {
 		return false, fmt.Errorf("delete deliveries of %s: %w", d, err)
 	}
 	s.removed.Deliveries += deliveries
 	s.removed.Attempts += attempts
-	if deliveries == int64(s.limit) {
+	if deliveries == int64(s.step.Limit) {
 		return false, nil // there may be more
 	}
 	// Hardly a row is left, so looking again costs nothing.
@@ -206,7 +181,7 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 // mustStay reports whether a delivery of the day is pending or died recently.
 // The run then ends: nothing younger may leave before it.
 func (s *pruning) mustStay(ctx context.Context, d day) (stays bool, err error) {
-	if err := s.conn.QueryRow(ctx, mustStay, d.from(), d.to(), at(s.step.DeadAfter)).Scan(&stays); err != nil {
+	if err := s.conn.QueryRow(ctx, s.seen.Text(mustStay), d.from(), d.to(), at(s.step.DeadAfter)).Scan(&stays); err != nil {
 		return false, fmt.Errorf("look for deliveries of %s that must stay: %w", d, err)
 	}
 	if stays {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
 )
 
 // addSettles adds the columns of settleBatch from prev on, in its order.
 func (r *run) addSettles(settles []*store.Settle) error {
-	c := columns[*store.Settle]{r.pipeline, settles}
-	c.int4s(func(s *store.Settle) int { return s.Prev })
+	c := pipeline.Of(r.Pipeline, settles)
+	c.Int4s(func(s *store.Settle) int { return s.Prev })
 	addState(c)
 	addProgress(c)
 	if err := addLimited(c); err != nil {
@@ -19,34 +20,34 @@ func (r *run) addSettles(settles []*store.Settle) error {
 	}
 	addRestore(c)
 	addLast(c)
-	c.times(func(s *store.Settle) time.Time { return s.Delivery.FirstDeliveredAt })
+	c.Times(func(s *store.Settle) time.Time { return s.Delivery.FirstDeliveredAt })
 	r.addAttempts(settles)
-	c.times(func(s *store.Settle) time.Time { return s.Due })
+	c.Times(func(s *store.Settle) time.Time { return s.Due })
 	return nil
 }
 
-func addState(c columns[*store.Settle]) {
-	c.int2s(func(s *store.Settle) int { return int(s.Delivery.State) })
-	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Reason) })
-	c.times(func(s *store.Settle) time.Time { return s.Delivery.SettledAt })
-	c.times(func(s *store.Settle) time.Time { return s.Delivery.DueAt })
-	c.times(func(s *store.Settle) time.Time { return s.Delivery.Progress.RunDueAt })
-	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Run })
-	c.int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ReplayID) })
+func addState(c pipeline.Columns[*store.Settle]) {
+	c.Int2s(func(s *store.Settle) int { return int(s.Delivery.State) })
+	c.Int2s(func(s *store.Settle) int { return int(s.Delivery.Reason) })
+	c.Times(func(s *store.Settle) time.Time { return s.Delivery.SettledAt })
+	c.Times(func(s *store.Settle) time.Time { return s.Delivery.DueAt })
+	c.Times(func(s *store.Settle) time.Time { return s.Delivery.Progress.RunDueAt })
+	c.Int4s(func(s *store.Settle) int { return s.Delivery.Progress.Run })
+	c.Int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ReplayID) })
 }
 
-func addProgress(c columns[*store.Settle]) {
-	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Charged })
-	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.BackoffSteps })
-	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.FailedAttempts })
-	c.int4s(func(s *store.Settle) int { return s.Delivery.Progress.Throttles })
-	c.int4s(func(s *store.Settle) int { return int(s.Delivery.Progress.PrevDelay.Milliseconds()) })
+func addProgress(c pipeline.Columns[*store.Settle]) {
+	c.Int4s(func(s *store.Settle) int { return s.Delivery.Progress.Charged })
+	c.Int4s(func(s *store.Settle) int { return s.Delivery.Progress.BackoffSteps })
+	c.Int4s(func(s *store.Settle) int { return s.Delivery.Progress.FailedAttempts })
+	c.Int4s(func(s *store.Settle) int { return s.Delivery.Progress.Throttles })
+	c.Int4s(func(s *store.Settle) int { return int(s.Delivery.Progress.PrevDelay.Milliseconds()) })
 }
 
 // addLimited adds the tallies, of which there nearly never is one.
-func addLimited(c columns[*store.Settle]) error {
+func addLimited(c pipeline.Columns[*store.Settle]) error {
 	var failure error
-	c.jsons(func(dst []byte, s *store.Settle) []byte {
+	c.JSONs(func(dst []byte, s *store.Settle) []byte {
 		tally := s.Delivery.Progress.Limited
 		if len(tally) == 0 {
 			return dst
@@ -60,21 +61,21 @@ func addLimited(c columns[*store.Settle]) error {
 	return failure
 }
 
-func addRestore(c columns[*store.Settle]) {
+func addRestore(c pipeline.Columns[*store.Settle]) {
 	const none = -1
-	c.int2s(func(s *store.Settle) int {
+	c.Int2s(func(s *store.Settle) int {
 		if s.Delivery.Restore == nil {
 			return none
 		}
 		return int(s.Delivery.Restore.State)
 	})
-	c.times(func(s *store.Settle) time.Time {
+	c.Times(func(s *store.Settle) time.Time {
 		if s.Delivery.Restore == nil {
 			return time.Time{}
 		}
 		return s.Delivery.Restore.DueAt
 	})
-	c.int2s(func(s *store.Settle) int {
+	c.Int2s(func(s *store.Settle) int {
 		if s.Delivery.Restore == nil {
 			return none
 		}
@@ -84,18 +85,18 @@ func addRestore(c columns[*store.Settle]) {
 
 // addLast adds the last result. That of an attempt is the attempt's, whether or
 // not the delivery names it already.
-func addLast(c columns[*store.Settle]) {
-	c.int8s(func(s *store.Settle) int64 {
+func addLast(c pipeline.Columns[*store.Settle]) {
+	c.Int8s(func(s *store.Settle) int64 {
 		if s.Attempt != nil {
 			return int64(s.Attempt.ID)
 		}
 		return int64(s.Delivery.Last.AttemptID)
 	})
-	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Class) })
-	c.int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Reason) })
-	c.int2s(func(s *store.Settle) int { return s.Delivery.Last.Status })
-	c.int4s(func(s *store.Settle) int { return int(s.Delivery.Last.Latency.Microseconds()) })
-	c.times(func(s *store.Settle) time.Time { return s.Delivery.Last.At })
+	c.Int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Class) })
+	c.Int2s(func(s *store.Settle) int { return int(s.Delivery.Last.Reason) })
+	c.Int2s(func(s *store.Settle) int { return s.Delivery.Last.Status })
+	c.Int4s(func(s *store.Settle) int { return int(s.Delivery.Last.Latency.Microseconds()) })
+	c.Times(func(s *store.Settle) time.Time { return s.Delivery.Last.At })
 }
 
 // noAttempt stands in for the attempt of a delivery that ends without one: its
@@ -110,26 +111,26 @@ func (r *run) addAttempts(settles []*store.Settle) {
 			attempts[i] = &noAttempt
 		}
 	}
-	c := columns[*hook.Attempt]{r.pipeline, attempts}
-	c.int8s(func(a *hook.Attempt) int64 { return int64(a.ID) })
-	c.int8s(func(a *hook.Attempt) int64 { return int64(a.NodeID) })
-	c.int4s(func(a *hook.Attempt) int { return a.Number })
-	c.int4s(func(a *hook.Attempt) int { return a.Run })
-	c.int2s(func(a *hook.Attempt) int { return int(a.Kind) })
-	c.int2s(func(a *hook.Attempt) int { return int(a.Class) })
-	c.int2s(func(a *hook.Attempt) int { return int(a.Reason) })
-	c.bools(func(a *hook.Attempt) bool { return a.Charged })
-	c.int2s(func(a *hook.Attempt) int { return a.Status })
-	c.int4s(func(a *hook.Attempt) int { return int(a.Latency.Microseconds()) })
-	c.times(func(a *hook.Attempt) time.Time { return a.StartedAt })
-	c.byteas(func(a *hook.Attempt) []byte { return a.PolicyHash[:] })
-	c.int4s(func(a *hook.Attempt) int { return a.RetryN })
-	c.int4s(func(a *hook.Attempt) int { return int(a.Ceiling.Milliseconds()) })
-	c.float8s(func(a *hook.Attempt) float64 { return a.U })
-	c.int4s(func(a *hook.Attempt) int { return int(a.Delay.Milliseconds()) })
-	c.int2s(func(a *hook.Attempt) int { return int(a.DelaySource) })
-	c.times(func(a *hook.Attempt) time.Time { return a.NextDueAt })
-	c.texts(func(a *hook.Attempt) string { return clean(a.Error) })
-	c.jsons(func(dst []byte, a *hook.Attempt) []byte { return store.AppendDetail(dst, &a.Detail) })
-	c.byteas(func(a *hook.Attempt) []byte { return a.Excerpt })
+	c := pipeline.Of(r.Pipeline, attempts)
+	c.Int8s(func(a *hook.Attempt) int64 { return int64(a.ID) })
+	c.Int8s(func(a *hook.Attempt) int64 { return int64(a.NodeID) })
+	c.Int4s(func(a *hook.Attempt) int { return a.Number })
+	c.Int4s(func(a *hook.Attempt) int { return a.Run })
+	c.Int2s(func(a *hook.Attempt) int { return int(a.Kind) })
+	c.Int2s(func(a *hook.Attempt) int { return int(a.Class) })
+	c.Int2s(func(a *hook.Attempt) int { return int(a.Reason) })
+	c.Bools(func(a *hook.Attempt) bool { return a.Charged })
+	c.Int2s(func(a *hook.Attempt) int { return a.Status })
+	c.Int4s(func(a *hook.Attempt) int { return int(a.Latency.Microseconds()) })
+	c.Times(func(a *hook.Attempt) time.Time { return a.StartedAt })
+	c.Byteas(func(a *hook.Attempt) []byte { return a.PolicyHash[:] })
+	c.Int4s(func(a *hook.Attempt) int { return a.RetryN })
+	c.Int4s(func(a *hook.Attempt) int { return int(a.Ceiling.Milliseconds()) })
+	c.Float8s(func(a *hook.Attempt) float64 { return a.U })
+	c.Int4s(func(a *hook.Attempt) int { return int(a.Delay.Milliseconds()) })
+	c.Int2s(func(a *hook.Attempt) int { return int(a.DelaySource) })
+	c.Times(func(a *hook.Attempt) time.Time { return a.NextDueAt })
+	c.Texts(func(a *hook.Attempt) string { return clean(a.Error) })
+	c.JSONs(func(dst []byte, a *hook.Attempt) []byte { return store.AppendDetail(dst, &a.Detail) })
+	c.Byteas(func(a *hook.Attempt) []byte { return a.Excerpt })
 }

@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
-	"math"
 	"strings"
 	"time"
 
@@ -29,18 +27,6 @@ func at(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t.Truncate(time.Microsecond), Valid: !t.IsZero()}
 }
 
-// orNull returns v as a parameter, NULL when zero.
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
-// clamp makes n fit into an integer column.
-func clamp(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
-
 // clean makes text storable: the server refuses zero bytes and broken UTF-8,
 // and what a hostile endpoint answers must not fail a batch.
 func clean(s string) string {
@@ -48,21 +34,4 @@ func clean(s string) string {
 		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// document encodes v as a json parameter.
-func document(v any) (json.RawMessage, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, failed("encode document", err)
-	}
-	return text, nil
-}
-
-// orEmpty returns doc, or {} when there is none.
-func orEmpty(doc json.RawMessage) json.RawMessage {
-	if len(doc) == 0 {
-		return json.RawMessage("{}")
-	}
-	return doc
 }

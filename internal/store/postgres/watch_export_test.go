@@ -1,17 +1,22 @@
 package postgres
 
-import "github.com/breakwaterhq/breakwater/internal/store"
-
-// Statements of the watch whose plans are tested.
-const (
-	RetryDepthsSQL       = retryDepths
-	ActiveLaneWatchesSQL = activeLaneWatches
+import (
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
+// RetryDepthsSQL counts the depths of queues.
+const RetryDepthsSQL = string(retryDepths)
+
+// ActiveLaneWatchesSQL returns the watches that show something.
+func ActiveLaneWatchesSQL() string { return written(sqlstore.ActiveLaneWatchesQuery(dialect{}, 1000)) }
+
 // LanesSQL returns the list of lanes with its parameters written in.
-func LanesSQL(f store.LaneFilter) string { return written(lanesMatching(f, store.Page{Limit: 20})) }
+func LanesSQL(f store.LaneFilter) string {
+	return written(sqlstore.LanesQuery(dialect{}, f, store.Page{Limit: 20}))
+}
 
 // OperationalSQL returns the list of events with its parameters written in.
 func OperationalSQL(f store.OperationalFilter) string {
-	return written(operationalMatching(f, store.Page{Limit: 20}))
+	return written(sqlstore.OperationalQuery(dialect{}, f, store.Page{Limit: 20}))
 }

@@ -76,7 +76,7 @@ func TestListsOfLanesAreBoundedByIndexes(t *testing.T) {
 		"open lanes":          postgres.LanesSQL(store.LaneFilter{Open: yes}),
 		"all lanes":           postgres.LanesSQL(store.LaneFilter{}),
 		"lanes of a tenant":   postgres.LanesSQL(store.LaneFilter{Tenant: 1}),
-		"active watches":      strings.ReplaceAll(postgres.ActiveLaneWatchesSQL, "$1", "1000"),
+		"active watches":      postgres.ActiveLaneWatchesSQL(),
 		"events":              postgres.OperationalSQL(store.OperationalFilter{}),
 		"events of a tenant":  postgres.OperationalSQL(store.OperationalFilter{Tenant: 1}),
 		"events of endpoints": postgres.OperationalSQL(store.OperationalFilter{Tenant: 1, Endpoints: []hook.ID{1, 2}}),

@@ -29,7 +29,7 @@ var copySettings = url.Values{"_pragma": {"journal_mode(OFF)", "synchronous(OFF)
 // and what the writer then changes in a part that was copied, SQLite changes in
 // the copy too, because both use one connection. Another connection that copied
 // would begin again after every commit.
-func (db *DB) Backup(ctx context.Context, path string) (err error) {
+func (d *DB) Backup(ctx context.Context, path string) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("make backup: %w", err)
@@ -42,7 +42,7 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 			_ = os.Remove(path) // half a copy is none
 		}
 	}()
-	if err := db.copyTo(ctx, path); err != nil {
+	if err := d.copyTo(ctx, path); err != nil {
 		return fmt.Errorf("make backup: %w", err)
 	}
 	return markAlone(file)
@@ -50,18 +50,18 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 
 // copyTo copies in turns. Errors of the copy say nothing about the store, so they
 // do not end it.
-func (db *DB) copyTo(ctx context.Context, path string) error {
+func (d *DB) copyTo(ctx context.Context, path string) error {
 	var running *driver.Backup
 	turn := func(ctx context.Context, fn func() error) error {
 		var copyErr error
-		err := db.exclusive(ctx, "make backup", func(context.Context) error {
+		err := d.exclusive(ctx, "make backup", func(context.Context) error {
 			copyErr = fn()
 			return nil
 		})
 		return errors.Join(err, copyErr)
 	}
 	err := turn(ctx, func() error {
-		return db.write.conn.Raw(func(raw any) (err error) {
+		return d.write.conn.Raw(func(raw any) (err error) {
 			conn, ok := raw.(interface {
 				NewBackup(uri string) (*driver.Backup, error)
 			})

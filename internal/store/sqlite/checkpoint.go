@@ -86,33 +86,33 @@ func (w *writer) pagesWritten() (pages int, err error) {
 
 // Tidy implements store.Tidier. A checkpoint takes longer than a commit; here
 // nobody waits for it.
-func (db *DB) Tidy(ctx context.Context) error {
-	return db.exclusive(ctx, "tidy", func(ctx context.Context) error { return db.checkpointAt(ctx, checkpointPages) })
+func (d *DB) Tidy(ctx context.Context) error {
+	return d.exclusive(ctx, "tidy", func(ctx context.Context) error { return d.checkpointAt(ctx, checkpointPages) })
 }
 
 // TrimLog implements store.Logged. Commits do the same; this is for a store that
 // nobody writes to any more because its log is too long.
-func (db *DB) TrimLog(ctx context.Context) (int64, error) {
-	bytes, err := fileSize(db.path + "-wal")
+func (d *DB) TrimLog(ctx context.Context) (int64, error) {
+	bytes, err := fileSize(d.path + "-wal")
 	if err != nil || bytes <= logKeep {
 		return bytes, err
 	}
-	err = db.exclusive(ctx, "shorten the log", func(ctx context.Context) error { return db.checkpointAt(ctx, 0) })
+	err = d.exclusive(ctx, "shorten the log", func(ctx context.Context) error { return d.checkpointAt(ctx, 0) })
 	if err != nil {
 		return bytes, err
 	}
-	return fileSize(db.path + "-wal")
+	return fileSize(d.path + "-wal")
 }
 
 // LogWritten implements store.Logged.
-func (db *DB) LogWritten() int64 { return db.write.written.Load() }
+func (d *DB) LogWritten() int64 { return d.write.written.Load() }
 
 // checkpointAt runs a checkpoint behind a commit, which is durable already,
 // when so many pages have gathered. Only a failure that ends the store counts;
 // otherwise, as when there is no room for the file to grow, the log keeps the
 // pages and the next one tries again.
-func (db *DB) checkpointAt(ctx context.Context, pages int) error {
-	if err := db.fail("checkpoint", db.write.checkpoint(ctx, pages)); errors.Is(err, store.ErrFatal) {
+func (d *DB) checkpointAt(ctx context.Context, pages int) error {
+	if err := d.fail("checkpoint", d.write.checkpoint(ctx, pages)); errors.Is(err, store.ErrFatal) {
 		return err
 	}
 	return nil

@@ -9,13 +9,13 @@ import (
 )
 
 // Commit implements store.Committer.
-func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
-	return db.exclusive(ctx, "commit batch", func(ctx context.Context) error {
-		f := &db.write.fast
+func (d *DB) Commit(ctx context.Context, b *store.Batch) error {
+	return d.exclusive(ctx, "commit batch", func(ctx context.Context) error {
+		f := &d.write.fast
 		var c commit
-		err := f.transaction(ctx, db.write.conn, func() error {
+		err := f.transaction(ctx, d.write.conn, func() error {
 			c = commit{
-				fastPath: f, batch: b, shards: &db.shards,
+				fastPath: f, batch: b, shards: &d.shards,
 				revs: make(map[hook.ID]int64, 4), usage: make(map[hook.ID]store.Usage, 4),
 			}
 			return c.run()
@@ -23,19 +23,18 @@ func (db *DB) Commit(ctx context.Context, b *store.Batch) error {
 		if err != nil {
 			return err
 		}
-		return db.checkpointAt(ctx, checkpointLate)
+		return d.checkpointAt(ctx, checkpointLate)
 	})
 }
 
 // commit is one batch on its way into the store.
 type commit struct {
 	*fastPath
-	batch  *store.Batch
-	shards *shardTable
-	revs   map[hook.ID]int64 // ConfigRev of the tenants met so far, 0: no such tenant
-	usage  map[hook.ID]store.Usage
-	// replays is what the settles mean to replays; nil when to none.
-	replays map[hook.ID]store.ReplayTally
+	batch   *store.Batch
+	shards  *shardTable
+	revs    map[hook.ID]int64 // ConfigRev of the tenants met so far, 0: no such tenant
+	usage   map[hook.ID]store.Usage
+	replays store.ReplayTallies
 	row     [6]driver.Value // of lookups
 }
 
@@ -74,6 +73,20 @@ func (c *commit) writeUsage() error {
 			continue
 		}
 		if _, err := c.exec(c.addUsage.bind(int64(tenant), int64(c.batch.Node), u.Pending, u.Bytes, u.Stored)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTally moves the counters of one replay.
+const addTally = `
+UPDATE replays SET answers = answers + ?, errors = errors + ?, refused = refused + ?, delivered = delivered + ?, failed = failed + ?
+WHERE id = ?`
+
+func (c *commit) writeReplays() error {
+	for id, t := range c.replays {
+		if _, err := c.exec(c.addTally.bind(t.Answers, t.Errors, t.Refused, t.Delivered, t.Failed, int64(id))); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"encoding/json"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -16,18 +18,20 @@ UPDATE deliveries SET state = ?, due_at = ?, attempts = ?, run_due_at = ?, charg
   restore_state = ?, restore_due_at = ?, restore_reason = ?
 WHERE id = ? AND state = 0 AND attempts = ? AND run = ? AND (restore_state IS NULL OR ? OR due_at = ?)`
 
-	// settleWished is settlePending for an attempt that did not succeed, of a
+	// settleManual is settlePending for an attempt that did not succeed, of a
 	// delivery that somebody asked to be sent by hand meanwhile. It stays due for
 	// that, and if that fails, too, it becomes what this attempt made of it.
-	settleWished = `
+	settleManual = `
 UPDATE deliveries SET attempts = ?, run_due_at = ?, charged = ?, failures = ?, fails = ?, throttles = ?, prev_delay_ms = ?, limited = ?,
   replay_id = ?, last_attempt_id = ?, last_class = ?, last_reason = ?, last_status = ?, last_latency_us = ?, last_at = ?, settled_at = ?,
   restore_state = ?, restore_due_at = ?, restore_reason = ?
 WHERE id = ? AND state = 0 AND attempts = ? AND run = ? AND restore_state IS NOT NULL`
 
 	// settleDelivered is settlePending for the first attempt of a new delivery
-	// that succeeded. Nothing else of its row can have changed but the wish for a
-	// manual send, so most of the columns need not be bound.
+	// that succeeded: nearly all of them. Nothing else of its row can have changed
+	// but a request for a manual send, so most of the columns need not be bound, and
+	// the row names its attempt, which saves an index (142 instead of 152 µs of CPU
+	// per event, at half load 197 instead of 227).
 	settleDelivered = `
 UPDATE deliveries SET state = 1, attempts = 1, charged = ?, last_attempt_id = ?, last_class = ?, last_reason = ?, last_status = ?,
   last_latency_us = ?, last_at = ?, settled_at = ?, first_delivered_at = coalesce(first_delivered_at, ?), first_attempt_id = ?,
@@ -61,30 +65,24 @@ INSERT OR FAIL INTO attempts (id, tenant_id, delivery_id, endpoint_id, event_id,
 	// their delivery alone, they need no index.
 	insertFirstAttempts = `
 INSERT OR FAIL INTO first_attempts (id, document, excerpt) VALUES `
-
-	// attemptRow is the row of an attempt that nothing follows; retriedRow that
-	// of one with a delay or an error to tell of.
-	attemptRow = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,0,0,0,NULL,NULL)"
-	retriedRow = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
 
 type settleStatements struct {
-	pending, wished, delivered, ended, end, find, findAttempt single
-	attempts, retried, firsts                                 bulk
+	pending, manual, delivered, ended, end, find, findAttempt single
+	attempts, firsts                                          bulk
 	document                                                  []byte // space to encode in
 }
 
 func newSettleStatements() settleStatements {
 	return settleStatements{
 		pending:     single{query: settlePending},
-		wished:      single{query: settleWished},
+		manual:      single{query: settleManual},
 		delivered:   single{query: settleDelivered},
 		ended:       single{query: settleEnded},
 		end:         single{query: endPending},
 		find:        single{query: findSettled},
 		findAttempt: single{query: findAttempt},
-		attempts:    bulk{head: insertAttempts, row: attemptRow},
-		retried:     bulk{head: insertAttempts, row: retriedRow},
+		attempts:    bulk{head: insertAttempts, row: "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
 		firsts:      bulk{head: insertFirstAttempts, row: "(?,?,?)"},
 	}
 }
@@ -108,16 +106,13 @@ func (c *commit) writeSettles() error {
 	if _, err := c.flush(&c.settle.firsts); err != nil {
 		return err
 	}
-	if _, err := c.flush(&c.settle.attempts); err != nil {
-		return err
-	}
-	_, err := c.flush(&c.settle.retried)
+	_, err := c.flush(&c.settle.attempts)
 	return err
 }
 
 // settleAttempt counts one attempt and adds its row.
 func (c *commit) settleAttempt(s *store.Settle) error {
-	if firstSuccess(s) {
+	if s.FirstSuccess() && store.PlainAttempt(s.Attempt) {
 		if done, err := c.settleDelivered(s); err != nil || done {
 			return err
 		}
@@ -134,7 +129,7 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 		c.attemptWritten(s, ended)
 		return nil
 	}
-	if changed, err = c.settleWished(s); err != nil {
+	if changed, err = c.settleManual(s); err != nil {
 		return err
 	}
 	if changed == 1 {
@@ -163,7 +158,7 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 // delivery.
 func (c *commit) attemptWritten(s *store.Settle, ended bool) {
 	s.Outcome = store.SettleWritten
-	c.replayed(s, ended)
+	c.replays.Add(s, ended)
 	c.addAttempt(s.Attempt)
 }
 
@@ -200,9 +195,9 @@ func (c *commit) settlePending(s *store.Settle) (int64, error) {
 		state, due, reason, int64(d.ID), int64(s.Prev), int64(p.Run), bit(s.Attempt.Class == hook.Success), s.Due.UnixMicro()))
 }
 
-// settleWished counts an attempt of a delivery that settlePending left alone
-// because of a wish.
-func (c *commit) settleWished(s *store.Settle) (int64, error) {
+// settleManual counts an attempt of a delivery that settlePending left alone
+// because of a manual request.
+func (c *commit) settleManual(s *store.Settle) (int64, error) {
 	d, p, last := &s.Delivery, &s.Delivery.Progress, &s.Delivery.Last
 	limited, err := tallyText(p.Limited)
 	if err != nil {
@@ -212,19 +207,11 @@ func (c *commit) settleWished(s *store.Settle) (int64, error) {
 	if d.State != hook.Pending {
 		replay = 0 // has counted the end
 	}
-	return c.exec(c.settle.wished.bind(
+	return c.exec(c.settle.manual.bind(
 		int64(s.Prev+1), p.RunDueAt.UnixMicro(), int64(p.Charged), int64(p.BackoffSteps), int64(p.FailedAttempts), int64(p.Throttles),
 		p.PrevDelay.Milliseconds(), limited, orNull(replay), int64(s.Attempt.ID), int64(last.Class), int64(last.Reason),
 		int64(last.Status), last.Latency.Microseconds(), stamp(last.At), stamp(d.SettledAt),
 		int64(d.State), d.DueAt.UnixMicro(), orNull(d.Reason), int64(d.ID), int64(s.Prev), int64(p.Run)))
-}
-
-// firstSuccess reports whether s is the success of the first attempt that its
-// delivery ever had, with nothing to tell of a retry.
-func firstSuccess(s *store.Settle) bool {
-	d, p := &s.Delivery, &s.Delivery.Progress
-	return d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
-		p.BackoffSteps == 0 && p.FailedAttempts == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0 && store.PlainAttempt(s.Attempt)
 }
 
 func (c *commit) settleEnded(s *store.Settle) (int64, error) {
@@ -250,7 +237,7 @@ func (c *commit) settleEnd(s *store.Settle) error {
 		if ended {
 			c.count(d.TenantID, -1, -int64(d.Size))
 		}
-		c.replayed(s, ended)
+		c.replays.Add(s, ended)
 		s.Outcome = store.SettleWritten
 		return nil
 	}
@@ -268,19 +255,11 @@ func (c *commit) settleEnd(s *store.Settle) error {
 
 // addAttempt adds the row of an attempt.
 func (c *commit) addAttempt(a *hook.Attempt) {
-	rows := &c.settle.attempts
-	plain := store.PlainAttempt(a)
-	if !plain {
-		rows = &c.settle.retried
-	}
 	detail := c.detail(&a.Detail)
-	rows.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
+	c.settle.attempts.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
 		int64(a.Number), int64(a.Run), int64(a.Kind), int64(a.Class), int64(a.Reason), bit(a.Charged), int64(a.Status),
-		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), detail, blobOrNull(a.Excerpt))
-	if !plain {
-		rows.add(int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(), int64(a.DelaySource), stamp(a.NextDueAt),
-			textOrNull(a.Error))
-	}
+		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), detail, blobOrNull(a.Excerpt),
+		int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(), int64(a.DelaySource), stamp(a.NextDueAt), textOrNull(a.Error))
 	text, _ := detail.(string)
 	c.keep(a.TenantID, store.StoredByAttempt(len(text)+len(a.Error)+len(a.Excerpt)))
 }
@@ -306,5 +285,6 @@ func tallyText(t hook.Tally) (any, error) {
 	if len(t) == 0 {
 		return nil, nil
 	}
-	return jsonText(t, "")
+	text, err := json.Marshal(t)
+	return string(text), err
 }

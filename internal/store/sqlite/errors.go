@@ -56,8 +56,8 @@ func readKind(err error) error {
 }
 
 // usable fails once the store has failed for good.
-func (db *DB) usable() error {
-	if err := db.failed.Load(); err != nil {
+func (d *DB) usable() error {
+	if err := d.failed.Load(); err != nil {
 		return *err
 	}
 	return nil
@@ -65,14 +65,14 @@ func (db *DB) usable() error {
 
 // fail names what was being done with the writer's turn and gives the error its
 // meaning. A fatal one is remembered: from then on every call fails with it.
-func (db *DB) fail(doing string, err error) error {
+func (d *DB) fail(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	meaning := kind(err)
 	err = describe(doing, meaning, err)
-	if errors.Is(meaning, store.ErrFatal) && db.failed.CompareAndSwap(nil, &err) {
-		close(db.lost)
+	if errors.Is(meaning, store.ErrFatal) && d.failed.CompareAndSwap(nil, &err) {
+		close(d.lost)
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func describe(doing string, meaning, err error) error {
 
 // readErr is fail for reads: no row means that the thing is not there, and what
 // cannot be read fails whoever wanted it and nobody else.
-func (db *DB) readErr(doing string, err error) error {
+func (d *DB) readErr(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -97,19 +97,19 @@ func (db *DB) readErr(doing string, err error) error {
 	}
 	meaning := readKind(err)
 	err = describe(doing, meaning, err)
-	if db.trouble != nil && errors.Is(meaning, hook.ErrStoreUnavailable) {
-		db.trouble(doing, err)
+	if d.trouble != nil && errors.Is(meaning, hook.ErrStoreUnavailable) {
+		d.trouble(doing, err)
 	}
 	return err
 }
 
 // vitalErr is readErr for what the server cannot do without: a store that cannot
 // be read there is lost, and a server that stayed would only look alive.
-func (db *DB) vitalErr(doing string, err error) error {
+func (d *DB) vitalErr(doing string, err error) error {
 	if errors.Is(readKind(err), store.ErrDamaged) {
-		return db.fail(doing, err)
+		return d.fail(doing, err)
 	}
-	return db.readErr(doing, err)
+	return d.readErr(doing, err)
 }
 
 // openError says what to do about a disk that is too full to begin: SQLite calls
@@ -122,36 +122,25 @@ func openError(path string, err error) error {
 }
 
 // AwaitLoss implements store.Mortal.
-func (db *DB) AwaitLoss(ctx context.Context) error {
+func (d *DB) AwaitLoss(ctx context.Context) error {
 	select {
-	case <-db.lost:
-		return db.usable()
+	case <-d.lost:
+		return d.usable()
 	case <-ctx.Done():
 		return nil
 	}
 }
 
-// uidTaken turns the violation of a unique index into hook.ErrUIDTaken. Ids are
-// drawn, never chosen, so the only unique value a person can give is a uid.
-func uidTaken(err error) error {
-	if code(err) == codes.SQLITE_CONSTRAINT_UNIQUE {
+// meaning gives an error inside a transaction the terms of the roles. Ids and
+// hashes are drawn, never chosen, so the only unique value a person can give is a
+// uid.
+func meaning(err error) error {
+	switch code(err) {
+	case codes.SQLITE_CONSTRAINT_UNIQUE:
 		return fmt.Errorf("%w: %w", hook.ErrUIDTaken, err)
-	}
-	return err
-}
-
-// parentMissing turns the violation of a foreign key into hook.ErrNotFound.
-func parentMissing(err error) error {
-	if code(err) == codes.SQLITE_CONSTRAINT_FOREIGNKEY {
+	case codes.SQLITE_CONSTRAINT_FOREIGNKEY:
 		return fmt.Errorf("%w: %w", hook.ErrNotFound, err)
+	default:
+		return err
 	}
-	return err
-}
-
-// notFound turns "no row" inside a transaction into hook.ErrNotFound.
-func notFound(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return hook.ErrNotFound
-	}
-	return err
 }

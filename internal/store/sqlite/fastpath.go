@@ -74,7 +74,7 @@ func (f *fastPath) transaction(ctx context.Context, conn *sql.Conn, fn func() er
 // forget drops rows that were added and never written.
 func (f *fastPath) forget() {
 	for _, b := range []*bulk{
-		&f.accept.events, &f.accept.deliveries, &f.accept.keys, &f.settle.attempts, &f.settle.retried, &f.settle.firsts,
+		&f.accept.events, &f.accept.deliveries, &f.accept.keys, &f.settle.attempts, &f.settle.firsts,
 	} {
 		b.forget()
 	}

@@ -2,14 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 // The directory's lock leaves one process, so leases never expire here: a shard
@@ -30,29 +29,29 @@ UPDATE nodes SET addr = ?2, version = ?3, draining = ?4, started_at = ?5 WHERE i
 )
 
 // Join implements store.Leases.
-func (db *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, _ time.Duration) (hook.Node, error) {
-	err := db.update(ctx, "join", func(t tx) error {
-		err := t.row(findNode, n.Name).Scan(&n.ID, &n.Slot)
-		if err == nil {
-			_, err = t.exec(updateNode, n.ID, n.Addr, n.Version, bit(n.Draining), n.StartedAt.UnixMicro())
+func (d *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, _ time.Duration) (hook.Node, error) {
+	err := d.update(ctx, "join", func(t tx) error {
+		known, err := t.row(findNode, []any{n.Name}, &n.ID, &n.Slot)
+		if err != nil {
 			return err
 		}
-		if !errors.Is(err, sql.ErrNoRows) {
+		if known {
+			_, err = t.Exec(updateNode, n.ID, n.Addr, n.Version, n.Draining, n.StartedAt)
 			return err
 		}
 		n.ID = newID
-		if err := t.row(freeSlot).Scan(&n.Slot); err != nil {
+		if _, err := t.row(freeSlot, nil, &n.Slot); err != nil {
 			return err
 		}
-		_, err = t.exec(insertNode, n.ID, n.Slot, n.Name, n.Addr, n.Version, bit(n.Draining), n.StartedAt.UnixMicro())
+		_, err = t.Exec(insertNode, n.ID, n.Slot, n.Name, n.Addr, n.Version, n.Draining, n.StartedAt)
 		return err
 	})
 	return n, err
 }
 
 // Heartbeat returns the node itself: there is no other. It writes nothing.
-func (db *DB) Heartbeat(_ context.Context, n hook.Node, _ time.Duration) ([]hook.Node, error) {
-	if err := db.usable(); err != nil {
+func (d *DB) Heartbeat(_ context.Context, n hook.Node, _ time.Duration) ([]hook.Node, error) {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	return []hook.Node{n}, nil
@@ -85,13 +84,13 @@ func (s *shardTable) set(leases []store.ShardLease) {
 }
 
 // Shards implements store.Leases.
-func (db *DB) Shards(context.Context, time.Duration) ([]store.ShardLease, error) {
-	if err := db.usable(); err != nil {
+func (d *DB) Shards(context.Context, time.Duration) ([]store.ShardLease, error) {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	db.shards.mu.RLock()
-	defer db.shards.mu.RUnlock()
-	return slices.Clone(db.shards.leases[:]), nil
+	d.shards.mu.RLock()
+	defer d.shards.mu.RUnlock()
+	return slices.Clone(d.shards.leases[:]), nil
 }
 
 const (
@@ -103,26 +102,27 @@ UPDATE shards SET owner_id = ?2, epoch = epoch + ?3 WHERE shard IN (SELECT value
 )
 
 // loadShards fills the mirror.
-func (db *DB) loadShards(ctx context.Context) error {
-	return db.exclusive(ctx, "read shards", func(ctx context.Context) error {
-		all, err := search(ctx, db.write.conn, func(r scannable, l *store.ShardLease) error {
+func (d *DB) loadShards(ctx context.Context) error {
+	return d.exclusive(ctx, "read shards", func(ctx context.Context) error {
+		var all []store.ShardLease
+		err := tx{ctx, d.write.conn}.Query(listShards, nil, sqlstore.Collect(&all, func(r sqlstore.Row, l *store.ShardLease) error {
 			return r.Scan(&l.Shard, &l.Owner, &l.Epoch)
-		}, listShards)
-		db.shards.set(all)
+		}))
+		d.shards.set(all)
 		return err
 	})
 }
 
 // TakeShards implements store.Leases. Having the writer's turn, it runs between
 // commits; the next commit compares with the new epochs.
-func (db *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, _ time.Duration) (held []store.Held, err error) {
-	err = db.exclusive(ctx, "take shards", func(ctx context.Context) error {
-		free := slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return db.shards.leases[s].Owner == node && !mine })
-		if err := db.setOwner(ctx, free, node, 1); err != nil {
+func (d *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine bool, _ time.Duration) (held []store.Held, err error) {
+	err = d.exclusive(ctx, "take shards", func(ctx context.Context) error {
+		free := slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return d.shards.leases[s].Owner == node && !mine })
+		if err := d.setOwner(ctx, free, node, 1); err != nil {
 			return err
 		}
 		for _, s := range free {
-			held = append(held, store.Held{Shard: s, Epoch: db.shards.leases[s].Epoch})
+			held = append(held, store.Held{Shard: s, Epoch: d.shards.leases[s].Epoch})
 		}
 		return nil
 	})
@@ -130,23 +130,23 @@ func (db *DB) TakeShards(ctx context.Context, node hook.ID, shards []int, mine b
 }
 
 // ReleaseShards implements store.Leases.
-func (db *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
-	return db.exclusive(ctx, "release shards", func(ctx context.Context) error {
+func (d *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
+	return d.exclusive(ctx, "release shards", func(ctx context.Context) error {
 		var own []int
 		for _, h := range held {
-			if db.shards.holds(node, h.Shard, h.Epoch) {
+			if d.shards.holds(node, h.Shard, h.Epoch) {
 				own = append(own, h.Shard)
 			}
 		}
-		return db.setOwner(ctx, own, 0, 0)
+		return d.setOwner(ctx, own, 0, 0)
 	})
 }
 
 // setOwner stores a change of owner and then mirrors it. The caller has the
 // writer's turn.
-func (db *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs int64) error {
-	err := db.write.transaction(ctx, func(t tx) error {
-		_, err := t.exec(setOwner, idList(shards), orNull(owner), epochs)
+func (d *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs int64) error {
+	err := d.write.transaction(ctx, func(t tx) error {
+		_, err := t.Exec(setOwner, idList(shards), orNull(owner), epochs)
 		return err
 	})
 	if err != nil {
@@ -154,22 +154,22 @@ func (db *DB) setOwner(ctx context.Context, shards []int, owner hook.ID, epochs 
 	}
 	changed := make([]store.ShardLease, len(shards))
 	for i, s := range shards {
-		changed[i] = store.ShardLease{Shard: s, Owner: owner, Epoch: db.shards.leases[s].Epoch + epochs}
+		changed[i] = store.ShardLease{Shard: s, Owner: owner, Epoch: d.shards.leases[s].Epoch + epochs}
 	}
-	db.shards.set(changed)
+	d.shards.set(changed)
 	return nil
 }
 
 // RenewShards implements store.Leases. There is nothing to extend.
-func (db *DB) RenewShards(_ context.Context, node hook.ID, held []store.Held, _ time.Duration) ([]store.Held, error) {
-	if err := db.usable(); err != nil {
+func (d *DB) RenewShards(_ context.Context, node hook.ID, held []store.Held, _ time.Duration) ([]store.Held, error) {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	db.shards.mu.RLock()
-	defer db.shards.mu.RUnlock()
-	return slices.DeleteFunc(slices.Clone(held), func(h store.Held) bool { return !db.shards.holds(node, h.Shard, h.Epoch) }), nil
+	d.shards.mu.RLock()
+	defer d.shards.mu.RUnlock()
+	return slices.DeleteFunc(slices.Clone(held), func(h store.Held) bool { return !d.shards.holds(node, h.Shard, h.Epoch) }), nil
 }
 
 // Leave has nothing to tell anybody: the row keeps id and slot for the next
 // process of this name.
-func (db *DB) Leave(context.Context, hook.Node) error { return db.usable() }
+func (d *DB) Leave(context.Context, hook.Node) error { return d.usable() }

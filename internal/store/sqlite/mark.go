@@ -51,13 +51,13 @@ func newMark() uint32 {
 func (w *writer) renewMark(ctx context.Context) error {
 	return w.transaction(ctx, func(t tx) error {
 		var now int64
-		if err := t.row("PRAGMA user_version").Scan(&now); err != nil {
+		if _, err := t.row("PRAGMA user_version", nil, &now); err != nil {
 			return err
 		}
-		if _, err := t.exec("PRAGMA application_id = " + strconv.FormatInt(now, 10)); err != nil {
+		if _, err := t.Exec("PRAGMA application_id = " + strconv.FormatInt(now, 10)); err != nil {
 			return err
 		}
-		_, err := t.exec("PRAGMA user_version = " + strconv.FormatInt(int64(newMark()), 10))
+		_, err := t.Exec("PRAGMA user_version = " + strconv.FormatInt(int64(newMark()), 10))
 		return err
 	})
 }

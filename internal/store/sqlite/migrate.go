@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 //go:embed migrations/*.sql
@@ -83,7 +84,9 @@ func (a appliedBy) AppliedMigrations(ctx context.Context) ([]store.AppliedMigrat
 	if err := a.QueryRowContext(ctx, hasMigrations).Scan(&tables); err != nil || tables == 0 {
 		return nil, err
 	}
-	return search(ctx, a.querier, scanMigration, listMigrations)
+	var out []store.AppliedMigration
+	err := eachRow(sqlstore.Collect(&out, scanMigration))(a.QueryContext(ctx, listMigrations))
+	return out, err
 }
 
 // BeginMigration makes appliedBy a store.Schema that can only be looked at.
@@ -91,8 +94,8 @@ func (appliedBy) BeginMigration(context.Context) (store.MigrationTx, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func scanMigration(r scannable, m *store.AppliedMigration) error {
-	return r.Scan(&m.Version, &m.Name, &m.Checksum, when(&m.AppliedAt))
+func scanMigration(r sqlstore.Row, m *store.AppliedMigration) error {
+	return r.Scan(&m.Version, &m.Name, &m.Checksum, sqlstore.Time(&m.AppliedAt))
 }
 
 type migrationTx struct {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 const (
@@ -15,7 +16,7 @@ SELECT e.id FROM events e WHERE e.id < ?1 AND NOT EXISTS (
   SELECT 1 FROM deliveries d WHERE d.event_id = e.id AND (d.state = 0 OR d.state = 2 AND d.settled_at > ?2))
 ORDER BY e.id LIMIT ?3`
 
-	// stillPrunable asks again inside the transaction: a person may have wished
+	// stillPrunable asks again inside the transaction: a person may have asked
 	// for a retry since.
 	stillPrunable = `
 SELECT NOT EXISTS (
@@ -40,23 +41,22 @@ FROM events e WHERE e.id = ?1`
 DELETE FROM idempotency_keys WHERE (tenant_id, scope, key) IN (
   SELECT tenant_id, scope, key FROM idempotency_keys WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)`
 
-	deleteOldAudit = `
-DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ?1 ORDER BY id LIMIT ?2)`
-
-	deleteExpiredSecrets = `
-DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= ?1 LIMIT ?2)`
+	// dropStored takes away what left a tenant, on node 0 as all that no batch
+	// does. What a tenant that is gone leaves behind is nobody's.
+	dropStored = `
+INSERT INTO tenant_usage (tenant_id, node_id, pending, bytes, stored) SELECT ?1, 0, 0, 0, -?2 WHERE EXISTS (SELECT 1 FROM tenants WHERE id = ?1)
+ON CONFLICT (tenant_id, node_id) DO UPDATE SET stored = stored + excluded.stored`
 )
 
 // Prune implements store.Maintenance. It looks for events without the writer's
 // turn, so that a long search past kept events delays nobody.
-func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
-	events, err := list(ctx, db, func(r scannable, id *hook.ID) error { return r.Scan(id) },
-		prunable, hook.IDFloor(p.Before), p.DeadAfter.UnixMicro(), p.Limit)
+func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
+	events, err := list(ctx, d, scanID, prunable, hook.IDFloor(p.Before), p.DeadAfter, p.Limit)
 	if err != nil {
-		return store.Pruned{}, db.readErr("find old events", err)
+		return store.Pruned{}, d.readErr("find old events", err)
 	}
 	var out store.Pruned
-	err = db.update(ctx, "prune", func(t tx) error {
+	err = d.update(ctx, "prune", func(t tx) error {
 		left := map[hook.ID]int64{} // by tenant, how much
 		for _, id := range events {
 			if err := t.pruneEvent(id, p, &out, left); err != nil {
@@ -64,26 +64,12 @@ func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error
 			}
 		}
 		for tenant, bytes := range left {
-			if _, err := t.exec(dropStored, tenant, byHand, bytes); err != nil {
+			if _, err := t.Exec(dropStored, tenant, bytes); err != nil {
 				return err
 			}
 		}
-		if err := t.pruneReplays(p.Before, p.Limit); err != nil {
-			return err
-		}
-		more, err := t.pruneWatch(p)
-		if err != nil {
-			return err
-		}
-		if out.Keys, err = t.exec(deleteExpiredKeys, p.Now.UnixMicro(), p.Limit); err != nil {
-			return err
-		}
-		if out.Audit, err = t.exec(deleteOldAudit, hook.IDFloor(p.AuditBefore), p.Limit); err != nil {
-			return err
-		}
-		secrets, err := t.exec(deleteExpiredSecrets, p.Now.UnixMicro(), p.Limit)
-		full := int64(p.Limit)
-		out.Done = int64(len(events)) < full && out.Keys < full && out.Audit < full && secrets < full && !more
+		more, err := sqlstore.Prune(t.Exec, p, deleteExpiredKeys, &out)
+		out.Done = len(events) < p.Limit && !more
 		return err
 	})
 	if err != nil {
@@ -94,20 +80,20 @@ func (db *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error
 
 func (t tx) pruneEvent(id hook.ID, p store.PruneStep, out *store.Pruned, left map[hook.ID]int64) error {
 	var still bool
-	if err := t.row(stillPrunable, id, p.DeadAfter.UnixMicro()).Scan(&still); err != nil || !still {
+	if _, err := t.row(stillPrunable, []any{id, p.DeadAfter}, &still); err != nil || !still {
 		return err
 	}
 	var tenant hook.ID
 	var bytes int64
-	if err := t.row(weighEvent, id).Scan(&tenant, &bytes); err != nil {
-		return notFound(err)
+	if _, err := t.row(weighEvent, []any{id}, &tenant, &bytes); err != nil {
+		return err
 	}
 	left[tenant] += bytes
 	for _, step := range []struct {
 		stmt  string
 		count *int64
 	}{{deleteFirstAttempts, &out.Attempts}, {deleteAttempts, &out.Attempts}, {deleteDeliveries, &out.Deliveries}, {deleteEvent, &out.Events}} {
-		n, err := t.exec(step.stmt, id)
+		n, err := t.Exec(step.stmt, id)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/dirlock"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 // FileName is the usual name of the database file in a data directory.
@@ -42,6 +43,8 @@ type Options struct {
 
 // DB is a store on SQLite. It implements store.DB.
 type DB struct {
+	*sqlstore.Tables
+
 	path  string
 	lock  *dirlock.Lock
 	write *writer
@@ -69,70 +72,71 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db := &DB{path: path, lock: lock, lost: make(chan struct{}), trouble: o.Trouble}
-	if err := db.open(ctx, path, o); err != nil {
-		return nil, errors.Join(openError(path, err), db.Close())
+	d := &DB{path: path, lock: lock, lost: make(chan struct{}), trouble: o.Trouble}
+	d.Tables = sqlstore.New(dialect{d})
+	if err := d.open(ctx, path, o); err != nil {
+		return nil, errors.Join(openError(path, err), d.Close())
 	}
-	return db, nil
+	return d, nil
 }
 
-func (db *DB) open(ctx context.Context, path string, o Options) error {
+func (d *DB) open(ctx context.Context, path string, o Options) error {
 	if err := checkFiles(path); err != nil {
 		return err
 	}
 	var err error
-	if db.write, err = openWriter(ctx, path); err != nil {
+	if d.write, err = openWriter(ctx, path); err != nil {
 		return err
 	}
-	if err := db.write.markLog(ctx); err != nil {
+	if err := d.write.markLog(ctx); err != nil {
 		return err
 	}
-	schema := &Schema{write: db.write}
+	schema := &Schema{write: d.write}
 	if !o.SkipMigrate {
 		if err := schema.up(ctx, time.Now()); err != nil {
 			return err
 		}
 	}
-	if db.read, err = openReaders(ctx, path, cmp.Or(o.Readers, 4)); err != nil {
+	if d.read, err = openReaders(ctx, path, cmp.Or(o.Readers, 4)); err != nil {
 		return err
 	}
-	if err := db.Ping(ctx); err != nil {
+	if err := d.Ping(ctx); err != nil {
 		return err
 	}
-	return db.loadShards(ctx)
+	return d.loadShards(ctx)
 }
 
 // Close waits for the write that is running, closes all connections and gives
 // the directory up. The store must not be used afterwards.
-func (db *DB) Close() error {
+func (d *DB) Close() error {
 	var errs []error
-	db.prepared.Range(func(_, stmt any) bool {
+	d.prepared.Range(func(_, stmt any) bool {
 		errs = append(errs, stmt.(*sql.Stmt).Close())
 		return true
 	})
-	if db.read != nil {
-		errs = append(errs, db.read.Close())
+	if d.read != nil {
+		errs = append(errs, d.read.Close())
 	}
-	if db.write != nil {
-		errs = append(errs, db.write.close())
+	if d.write != nil {
+		errs = append(errs, d.write.close())
 	}
-	errs = append(errs, db.lock.Release())
+	errs = append(errs, d.lock.Release())
 	return errors.Join(errs...)
 }
 
 // Shared reports false: the one node owns everything.
-func (db *DB) Shared() bool { return false }
+func (d *DB) Shared() bool { return false }
 
 // Ping checks that the store answers and that its schema is current.
-func (db *DB) Ping(ctx context.Context) error {
-	if err := db.usable(); err != nil {
+func (d *DB) Ping(ctx context.Context) error {
+	if err := d.usable(); err != nil {
 		return err
 	}
 	known, err := Migrations()
 	if err != nil {
 		return err
 	}
-	return db.vitalErr("check schema", store.CheckSchema(ctx, appliedBy{db.read}, known))
+	return d.vitalErr("check schema", store.CheckSchema(ctx, appliedBy{d.read}, known))
 }
 
 // maxID looks at every table whose ids are drawn from the node's source, so
@@ -146,11 +150,11 @@ SELECT max(
   coalesce((SELECT max(id) FROM replays), 0), coalesce((SELECT max(id) FROM operational_events), 0))`
 
 // MaxID returns the greatest id stored, 0 in an empty store.
-func (db *DB) MaxID(ctx context.Context) (hook.ID, error) {
+func (d *DB) MaxID(ctx context.Context) (hook.ID, error) {
 	var id hook.ID
-	err := db.row(ctx, maxID).Scan(&id)
-	return id, db.vitalErr("read greatest id", err)
+	err := d.row(ctx, maxID).Scan(&id)
+	return id, d.vitalErr("read greatest id", err)
 }
 
 // Prepare has nothing to do: SQLite has no partitions.
-func (db *DB) Prepare(context.Context, time.Time) error { return db.usable() }
+func (d *DB) Prepare(context.Context, time.Time) error { return d.usable() }

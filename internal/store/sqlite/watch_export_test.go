@@ -1,13 +1,22 @@
 package sqlite
 
-// Queries of the watch whose plans are tested.
-const (
-	RetryDepthQuery        = retryDepth
-	ActiveLaneWatchesQuery = activeLaneWatches
+import (
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
-// Functions that write such queries.
-var (
-	LaneQuery        = laneQuery
-	OperationalQuery = operationalQuery
-)
+// Queries of the watch whose plans are tested.
+const RetryDepthQuery = retryDepth
+
+// ActiveLaneWatchesQuery, LaneQuery and OperationalQuery are made by sqlstore.
+func ActiveLaneWatchesQuery() string { return sqlstore.ActiveLaneWatchesQuery(dialect{}, 1).SQL }
+
+func LaneQuery(f store.LaneFilter, p store.Page) (string, []any) {
+	q := sqlstore.LanesQuery(dialect{}, f, p)
+	return q.SQL, values(q.Args)
+}
+
+func OperationalQuery(f store.OperationalFilter, p store.Page) (string, []any) {
+	q := sqlstore.OperationalQuery(dialect{}, f, p)
+	return q.SQL, values(q.Args)
+}

@@ -56,7 +56,7 @@ func TestPlansOfWatch(t *testing.T) {
 			"SEARCH deliveries USING COVERING INDEX deliveries_due (endpoint_id=? AND due_at<?)",
 			"SEARCH deliveries USING INDEX deliveries_due (endpoint_id=? AND due_at>?)",
 		}},
-		"active":           {sqlite.ActiveLaneWatchesQuery, []any{1000}, []string{"USING INDEX lane_watch_active"}},
+		"active":           {sqlite.ActiveLaneWatchesQuery(), []any{1000}, []string{"USING INDEX lane_watch_active"}},
 		"storms":           made("SCAN w USING INDEX lane_watch_active", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Storm: yes})),
 		"storms of tenant": made("SCAN w USING INDEX lane_watch_active", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Storm: yes, Tenant: 1})),
 		"open lanes":       made("SCAN l USING", "INDEX lanes_open", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Open: yes})),

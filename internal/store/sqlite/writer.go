@@ -79,32 +79,13 @@ func (w *writer) close() error {
 	return errors.Join(w.fast.close(), w.conn.Close(), w.pool.Close())
 }
 
-// tx is a write transaction. Its statements see what it wrote.
-type tx struct {
-	ctx  context.Context
-	conn *sql.Conn
-}
-
-// exec runs a statement and returns how many rows it changed.
-func (t tx) exec(query string, args ...any) (int64, error) {
-	res, err := t.conn.ExecContext(t.ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-func (t tx) row(query string, args ...any) *sql.Row {
-	return t.conn.QueryRowContext(t.ctx, query, args...)
-}
-
 // update runs fn in a write transaction and commits it unless fn fails.
-func (db *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
-	return db.exclusive(ctx, doing, func(ctx context.Context) error {
-		if err := db.write.transaction(ctx, fn); err != nil {
+func (d *DB) update(ctx context.Context, doing string, fn func(tx) error) error {
+	return d.exclusive(ctx, doing, func(ctx context.Context) error {
+		if err := d.write.transaction(ctx, fn); err != nil {
 			return err
 		}
-		return db.checkpointAt(ctx, checkpointPages)
+		return d.checkpointAt(ctx, checkpointPages)
 	})
 }
 
@@ -126,17 +107,17 @@ func (w *writer) transaction(ctx context.Context, fn func(tx) error) error {
 }
 
 // exclusive runs fn with the writer's turn, in a context that does not end.
-func (db *DB) exclusive(ctx context.Context, doing string, fn func(context.Context) error) error {
-	if err := db.write.acquire(ctx); err != nil {
+func (d *DB) exclusive(ctx context.Context, doing string, fn func(context.Context) error) error {
+	if err := d.write.acquire(ctx); err != nil {
 		return fmt.Errorf("%s: wait for the writer: %w", doing, err)
 	}
-	defer db.write.release()
-	if err := db.usable(); err != nil {
+	defer d.write.release()
+	if err := d.usable(); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := db.write.markLog(ctx); err != nil {
-		return db.fail(doing, err)
+	if err := d.write.markLog(ctx); err != nil {
+		return d.fail(doing, err)
 	}
-	return db.fail(doing, fn(ctx))
+	return d.fail(doing, fn(ctx))
 }

@@ -16,12 +16,12 @@ var deliveryTests = []test{
 	{"another tenant's delivery is not found", deliveryForeign},
 }
 
-var wishTests = []test{
+var manualTests = []test{
 	{"a dead delivery is sent once more and comes back dead", retryDead},
 	{"a manual send that works settles the delivery", retrySucceeds},
 	{"a pending delivery keeps its schedule behind a manual send", retryPending},
-	{"asked twice, it is one wish, as of the second time", retryTwice},
-	{"a wish needs an endpoint", retryDeleted},
+	{"asked twice, it is one request, as of the second time", retryTwice},
+	{"a manual send needs an endpoint", retryDeleted},
 	{"only a pending delivery is cancelled", cancelOnlyPending},
 }
 
@@ -153,7 +153,7 @@ func (w *world) manual(d hook.Delivery) store.DeliveryRow {
 	w.t.Helper()
 	row, err := w.db.RetryDelivery(w.ctx(), d.TenantID, d.ID, w.now, w.audit(d.TenantID, "delivery.retry"))
 	w.check(err, "RetryDelivery")
-	w.same(row.Delivery, w.delivery(d.ID), "answer of the wish")
+	w.same(row.Delivery, w.delivery(d.ID), "answer of the request")
 	w.same(row.Type, "order.paid", "type")
 	return row
 }
@@ -221,8 +221,8 @@ func retryTwice(w *world) {
 	first := w.manual(s.Delivery)
 	w.pass(time.Minute)
 	first.DueAt = w.now
-	w.same(w.manual(s.Delivery), first, "delivery after the second wish")
-	w.wantUsage(ten.ID, 1, 7, "after two wishes")
+	w.same(w.manual(s.Delivery), first, "delivery after the second request")
+	w.wantUsage(ten.ID, 1, 7, "after two requests")
 }
 
 func retryDeleted(w *world) {

@@ -252,9 +252,9 @@ func feedChanged(w *world) {
 	old := w.deadLetters(ten, e, 2)
 	j := w.running(ten, hook.ReplayFilter{States: onlyDead, Deliveries: []hook.ID{old[0].ID, old[1].ID}})
 	w.manual(old[0])
-	wish := w.delivery(old[0].ID)
+	manual := w.delivery(old[0].ID)
 	w.same(w.feed(j.ID, 10), store.Fed{Fed: 1, Skipped: 1, Cursor: j.EndID, Endpoints: []hook.ID{e.ID}}, "fed")
-	w.same(w.delivery(old[0].ID), wish, "delivery that waits for its manual send")
+	w.same(w.delivery(old[0].ID), manual, "delivery that waits for its manual send")
 }
 
 func feedOnce(w *world) {

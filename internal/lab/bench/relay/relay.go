@@ -210,7 +210,10 @@ func (r *Relay) route(event []byte) ([]string, error) {
 	return r.urls[group], nil
 }
 
-var header = http.Header{"Content-Type": {"application/json"}}
+var (
+	header = http.Header{"Content-Type": {"application/json"}}
+	fields = []egress.Field{{Name: "Content-Type", Value: "application/json"}}
+)
 
 // forward sends until ctx ends. What fails is lost, and the benchmark says so.
 func (r *Relay) forward(ctx context.Context) {
@@ -227,7 +230,7 @@ func (r *Relay) forward(ctx context.Context) {
 // lean sends with the product's own client.
 func lean(client *egress.Client) func(context.Context, job) {
 	return func(ctx context.Context, j job) {
-		client.Send(ctx, &egress.Request{URL: j.url, Body: j.body, Header: header})
+		client.Send(ctx, &egress.Request{URL: j.url, Body: j.body, Header: fields})
 	}
 }
 

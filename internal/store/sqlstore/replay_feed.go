@@ -1,0 +1,135 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/visible"
+)
+
+// candidate is a delivery that a replay is about to feed.
+type candidate struct{ id, endpoint hook.ID }
+
+// nextOfReplay returns the next deliveries of the set, behind the cursor, and
+// where the ones behind them begin.
+func (t *Tables) nextOfReplay(ctx context.Context, j *hook.ReplayJob, n, scanLimit int) ([]candidate, hook.ID, error) {
+	f := store.MatchOf(j)
+	p := store.Page{Limit: n, After: j.Cursor, Asc: true, ScanLimit: scanLimit}
+	return find(ctx, t, "search deliveries of replay", &f, p, "d.id, d.endpoint_id",
+		func(r Row, c *candidate) error { return r.Scan(&c.id, &c.endpoint) }, func(c candidate) hook.ID { return c.id })
+}
+
+// NextOfReplay implements store.ReplayFeeder.
+func (t *Tables) NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook.ID, error) {
+	page, _, err := t.nextOfReplay(ctx, j, n, store.ReplayScanLimit)
+	if err != nil {
+		return nil, err
+	}
+	var endpoints []hook.ID
+	for _, c := range page {
+		endpoints = append(endpoints, c.endpoint)
+	}
+	return each(endpoints), nil
+}
+
+// each returns the ids without repetitions.
+func each(ids []hook.ID) (out []hook.ID) {
+	seen := map[hook.ID]bool{}
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+const moveCursor = `
+UPDATE replays SET cursor_id = $3, fed = fed + $4, skipped = skipped + $5, paced_at = $6, updated_at = $7
+WHERE id = $1 AND cursor_id = $2 AND state = 1`
+
+// FeedReplay implements store.ReplayFeeder. It looks for deliveries before its
+// transaction, so that a long search delays nobody; reopen looks again at each of
+// them. Its locks come in the order of a batch: the tenant's configuration, so
+// that no endpoint is deleted meanwhile, then deliveries by id, usage, and the
+// replay last, which batches on other nodes are counting in.
+func (t *Tables) FeedReplay(ctx context.Context, f store.Feed) (store.Fed, error) {
+	j := &f.Replay
+	page, next, err := t.nextOfReplay(ctx, j, f.Limit+1, cmp.Or(f.ScanLimit, store.ReplayScanLimit))
+	if err != nil {
+		return store.Fed{}, err
+	}
+	fed := store.Fed{Cursor: j.EndID}
+	switch {
+	case len(page) > f.Limit: // there is more: this is not the end
+		page = page[:f.Limit]
+		fed.Cursor = page[f.Limit-1].id
+	case next != 0: // nor is this, however little was found
+		fed.Cursor = next
+	}
+	ids := make([]hook.ID, len(page))
+	for i, c := range page {
+		ids[i] = c.id
+	}
+	err = t.dialect.Change(ctx, "feed replay", func(tx Tx) error {
+		if err := t.reopen(tx, &f, ids, &fed); err != nil {
+			return err
+		}
+		changed, err := tx.Exec(moveCursor, j.ID, j.Cursor, fed.Cursor, fed.Fed, fed.Skipped, f.PacedAt, f.Now)
+		if err == nil && changed == 0 {
+			return hook.ErrStateConflict
+		}
+		return err
+	})
+	if err != nil {
+		return store.Fed{}, err
+	}
+	return fed, nil
+}
+
+const (
+	lockFound visible.SQL = `SELECT d.id FROM deliveries d WHERE `
+
+	reopenFound visible.SQL = `
+UPDATE deliveries AS d SET state = 0, due_at = $2, run = run + 1, run_due_at = $2, charged = 0, failures = 0, fails = 0, throttles = 0,
+  prev_delay_ms = 0, limited = NULL, replay_id = $3, reason = NULL, settled_at = NULL,
+  restore_state = NULL, restore_due_at = NULL, restore_reason = NULL
+WHERE `
+)
+
+// reopen makes the deliveries pending and counts them: a new run of those that
+// still are what the search saw, and that have somewhere to go. last_* stays: it
+// tells of the latest attempt, whatever its run.
+func (t *Tables) reopen(tx Tx, f *store.Feed, ids []hook.ID, fed *store.Fed) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := tx.Lock(LockConfigShared, f.Replay.TenantID); err != nil {
+		return err
+	}
+	var locked []hook.ID
+	if err := tx.Query(visible.Found.Text(lockFound)+t.dialect.Among("d.id", "$1")+` ORDER BY d.id`+t.dialect.ForUpdate("d"),
+		[]any{ids}, Collect(&locked, scanValue[hook.ID])); err != nil {
+		return err
+	}
+	var endpoints []hook.ID
+	bytes := int64(0)
+	if err := tx.Query(visible.Found.Text(reopenFound)+t.dialect.Among("id", "$1")+` AND state <> 0 AND `+t.dialect.Among("state", "$4")+` AND settled_at <= $5
+  AND EXISTS (SELECT 1 FROM endpoints e WHERE e.id = d.endpoint_id AND e.deleted_at IS NULL AND e.state <> 2)
+RETURNING endpoint_id, size`, []any{locked, f.Now, f.Replay.ID, f.Replay.Filter.States, f.Replay.CreatedAt}, func(r Row) error {
+		var endpoint hook.ID
+		var size int64
+		err := r.Scan(&endpoint, &size)
+		endpoints, bytes = append(endpoints, endpoint), bytes+size
+		return err
+	}); err != nil {
+		return err
+	}
+	fed.Fed, fed.Skipped, fed.Endpoints = len(endpoints), len(ids)-len(endpoints), each(endpoints)
+	if fed.Fed == 0 {
+		return nil
+	}
+	return AddUsage(tx, f.Replay.TenantID, int64(fed.Fed), bytes)
+}
