@@ -36,16 +36,16 @@ var allowed = map[string]imports{
 	"internal/headroom": {},
 	"internal/door":     {},
 
-	"internal/store":          {own: in("internal/hook", "internal/lane")},
-	"internal/store/sqlstore": {own: in("internal/hook", "internal/lane", "internal/store", "internal/store/visible")},
+	"internal/store":          {own: in("internal/hook", "internal/lane", "internal/stats")},
+	"internal/store/sqlstore": {own: in("internal/hook", "internal/lane", "internal/stats", "internal/store", "internal/store/visible")},
 	"internal/store/dirlock":  {libraries: in("golang.org/x/sys")},
 	"internal/store/sqlite": {
-		own:       in("internal/hook", "internal/lane", "internal/store", "internal/store/dirlock", "internal/store/sqlstore", "internal/store/visible"),
+		own:       in("internal/hook", "internal/lane", "internal/stats", "internal/store", "internal/store/dirlock", "internal/store/sqlstore", "internal/store/visible"),
 		libraries: in("modernc.org/sqlite"),
 	},
 	"internal/store/postgres": {
 		own: in(
-			"internal/hook", "internal/lane", "internal/store", "internal/store/sqlstore", "internal/store/visible",
+			"internal/hook", "internal/lane", "internal/stats", "internal/store", "internal/store/sqlstore", "internal/store/visible",
 			"internal/store/postgres/deferred", "internal/store/postgres/hints", "internal/store/postgres/pipeline",
 		),
 		libraries: in("github.com/jackc/pgx/v5"),
@@ -55,7 +55,7 @@ var allowed = map[string]imports{
 	"internal/store/postgres/pipeline": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/store/visible":           {},
 	"internal/store/storetest": {
-		own:       in("internal/hook", "internal/lane", "internal/store"),
+		own:       in("internal/hook", "internal/lane", "internal/stats", "internal/store"),
 		libraries: in("github.com/google/go-cmp", "pgregory.net/rapid"),
 	},
 
