@@ -25,6 +25,10 @@ ALONE = $(shell $(GO) list ./... | grep -E '/(lane|sim)$$')
 # ended. Two of them wait more than they work.
 LONG := ./test/process ./internal/dispatch ./internal/lane ./test/torture ./internal/store/postgres ./internal/store/sqlite
 
+# Many tests of a package at a time, however few cores there are: a good part of
+# them wait for a limit, a lease or a database most of the time.
+PARALLEL := -parallel 8
+
 .PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node clean
 
 run: ## start a server for trying things out
@@ -43,12 +47,12 @@ test: check postgres node ## everything: format, vet, all tests with -race, shor
 	$(GO) test -count=1 $(ALONE)
 	$(GO) test $(RACE) -count=1 -run 'Seeds|RunMany' $(filter %/sim,$(ALONE))
 	@echo 'go test -race, all packages'
-	@$(GO) test $(RACE) -count=1 -timeout 75m -p 3 $(LONG) $(filter-out %/sim,$(shell $(GO) list ./...))
+	@$(GO) test $(RACE) -count=1 -timeout 75m -p 3 $(PARALLEL) $(LONG) $(filter-out %/sim,$(shell $(GO) list ./...))
 	$(MAKE) --no-print-directory fuzz
 	scripts/lint-if-possible
 
 quick: format ## in a minute: format, vet, tests without PostgreSQL, processes and -race
-	@GO=$(GO) scripts/quick
+	@GO=$(GO) scripts/quick $(PARALLEL)
 
 check: format ## format, vet, and that NOTICE names what the binary carries
 	@GO=$(GO) scripts/notice --check

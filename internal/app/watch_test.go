@@ -90,7 +90,7 @@ func (s *server) api(method, path, body string) string {
 // eventually waits until ok.
 func (s *server) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -63,7 +63,7 @@ func control(t *testing.T, url, change string) {
 // has greeted.
 func waitReady(t *testing.T, environ []string) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		got := runWith(environ, "", "health", "--ready")
 		if got.code == 0 && got.stdout == "ok\n" {

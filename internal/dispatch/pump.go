@@ -23,7 +23,7 @@ func (l *loop) pump(now time.Time, r *runner) {
 		return // whatever ends this state touches the lane again
 	}
 	l.refreshSigner(now, r)
-	l.leaveAnnounced(now, r)
+	l.leaveAnnouncedOnDisk(now, r)
 	if l.seek(now, r) {
 		return
 	}

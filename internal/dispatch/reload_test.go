@@ -205,3 +205,59 @@ func TestCancelReadsTheWindowAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestReloadKeepsUnsettledResults: an endpoint and its deliveries change while a
+// failed probe is on its way to the store. The row that can be read then is older than what is
+// known.
+func TestReloadKeepsUnsettledResults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var dest destination
+		var slow balky
+		r := newRig(t, dest.answer, balks(&slow))
+		defer r.close()
+		e := r.endpoint(brittle)
+		id := r.publish(e, 1)[0]
+		r.opened(id)
+		slow.commitTakes.Store(int64(5 * time.Second))
+		r.arrived(id, 3)
+		dest.up.Store(true)
+		r.wish(e, func(e *hook.Endpoint) { e.ResetWantedAt = r.now() })
+		r.d.DeliveryChanged(e.ID)
+		time.Sleep(time.Minute)
+		good := 0
+		for _, a := range r.sink.of(id)[3:] {
+			good++
+			if a.attempt != 4 {
+				t.Errorf("attempt %d after three that failed, want 4", a.attempt)
+			}
+		}
+		if d := r.delivery(id); good != 1 || d.State != hook.Delivered || d.Attempts != 4 {
+			t.Errorf("%d good attempts at the destination, delivery %v with %d attempts; want 1, delivered, 4", good, d.State, d.Attempts)
+		}
+	})
+}
+
+// TestChangeDuringTheFirstLoad: an endpoint is paused while its lane is being
+// brought into memory, with the endpoint as it was before.
+func TestChangeDuringTheFirstLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var slow balky
+		r := newRig(t, always(200), balks(&slow))
+		defer r.close()
+		slow.loadTakes.Store(int64(time.Second))
+		e := r.endpoint("")
+		id := r.publish(e, 1)[0]
+		synctest.Wait()
+		r.setState(e, hook.Paused)
+		time.Sleep(time.Second + time.Millisecond)
+		sent := len(r.sink.seen()) // what the old settings allowed
+		time.Sleep(time.Minute)
+		id2 := r.publish(e, 1)[0]
+		time.Sleep(time.Minute)
+		if n := len(r.sink.seen()); n != sent {
+			t.Errorf("%d requests to a paused endpoint (deliveries %d, %d)", n-sent, id, id2)
+		}
+	})
+}

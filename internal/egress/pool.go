@@ -31,8 +31,8 @@ type pool struct {
 	idle    time.Duration
 
 	mu     sync.Mutex
-	hosts  map[netip.AddrPort]*host // that have connections, or are wanted
-	idleAt map[poolKey][]*wire      // the one used last is taken first: the others may expire
+	hosts  map[netip.AddrPort]*hostPool // that have connections, or are wanted
+	idleAt map[poolKey][]*wire          // the one used last is taken first: the others may expire
 	// All idle wires in the order in which they became idle. As they stay for
 	// equally long, the order is also that of their end.
 	oldest, newest *wire
@@ -43,7 +43,7 @@ type pool struct {
 func newPool(perHost, maxIdle int, idle time.Duration) *pool {
 	return &pool{
 		perHost: perHost, maxIdle: maxIdle, idle: idle,
-		hosts: map[netip.AddrPort]*host{}, idleAt: map[poolKey][]*wire{},
+		hosts: map[netip.AddrPort]*hostPool{}, idleAt: map[poolKey][]*wire{},
 	}
 }
 
@@ -92,7 +92,7 @@ func (p *pool) enter(h *hop, key poolKey, address netip.AddrPort) (*wire, error)
 	p.mu.Lock()
 	at := p.hosts[address]
 	if at == nil {
-		at = &host{address: address, tenants: map[hook.ID]share{}}
+		at = &hostPool{address: address, tenants: map[hook.ID]share{}}
 		p.hosts[address] = at
 	}
 	if !at.allows(key.tenant, p.perHost) {
@@ -105,7 +105,7 @@ func (p *pool) enter(h *hop, key poolKey, address netip.AddrPort) (*wire, error)
 }
 
 // wait is called with mu held, and lets go of it.
-func (p *pool) wait(h *hop, at *host, key poolKey) (*wire, error) {
+func (p *pool) wait(h *hop, at *hostPool, key poolKey) (*wire, error) {
 	mine := &waiter{key: key, turn: make(chan *wire, 1)}
 	at.line(mine)
 	p.mu.Unlock()
@@ -209,7 +209,7 @@ func goodbye(wires ...*wire) {
 // right to open one. If the host has as many as it may have, that takes the place
 // of one that is idle, which the caller closes. It and all below are called with
 // mu held.
-func (p *pool) grant(at *host, key poolKey) (w, surplus *wire) {
+func (p *pool) grant(at *hostPool, key poolKey) (w, surplus *wire) {
 	at.use(key.tenant)
 	for _, w := range slices.Backward(p.idleAt[key]) {
 		if w.host == at {
@@ -228,7 +228,7 @@ func (p *pool) grant(at *host, key poolKey) (w, surplus *wire) {
 
 // serve lets those go on who wait at a host and may, in the order in which they
 // came.
-func (p *pool) serve(at *host) (surplus []*wire) {
+func (p *pool) serve(at *hostPool) (surplus []*wire) {
 	for i := 0; i < len(at.waiting); {
 		next := at.waiting[i]
 		if !at.allows(next.key.tenant, p.perHost) {
@@ -253,7 +253,7 @@ func (p *pool) forget(w *wire) {
 }
 
 // tidy forgets a host without connections.
-func (p *pool) tidy(at *host) {
+func (p *pool) tidy(at *hostPool) {
 	if at.open == 0 && len(at.waiting) == 0 {
 		delete(p.hosts, at.address)
 	}

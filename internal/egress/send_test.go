@@ -43,11 +43,20 @@ func TestSendCarriesTheRequestAsGiven(t *testing.T) {
 	res := send(t, newClient(t, func(c *egress.Config) { c.UserAgent = "Breakwater/1.2" }), e.url()+"?a=1", func(r *egress.Request) {
 		r.Body = body
 		r.Header = []egress.Field{
-			{"Content-Type", "application/cloudevents+json"}, {"X-Two", "a"}, {"X-Two", "b"}, {"webhook-id", "evt_1"},
-			{"user-agent", "mine"}, {"User-Agent", "mine"}, {"Accept-Encoding", "gzip"},
-			{"Idempotency-Key", "k"}, {"x-idempotency-key", "k"},
-			{"Transfer-Encoding", "chunked"}, {"Host", "other.test"}, {"Expect", "100-continue"},
-			{"proxy-connection", "keep-alive"}, {"Proxy-Connection", "close"},
+			{"Content-Type", "application/cloudevents+json"},
+			{"X-Two", "a"},
+			{"X-Two", "b"},
+			{"webhook-id", "evt_1"},
+			{"user-agent", "mine"},
+			{"User-Agent", "mine"},
+			{"Accept-Encoding", "gzip"},
+			{"Idempotency-Key", "k"},
+			{"x-idempotency-key", "k"},
+			{"Transfer-Encoding", "chunked"},
+			{"Host", "other.test"},
+			{"Expect", "100-continue"},
+			{"proxy-connection", "keep-alive"},
+			{"Proxy-Connection", "close"},
 		}
 	})
 	wantStatus(t, res, 202)

@@ -12,7 +12,7 @@ import (
 // goroutine and no buffer.
 type wire struct {
 	key  poolKey
-	host *host
+	host *hostPool
 
 	base   *conn    // limits and counts what goes through TCP
 	stream net.Conn // base, or TLS on top of it

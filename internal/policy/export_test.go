@@ -30,7 +30,7 @@ func (s settings) restore(object string, tree map[string]any) {
 }
 
 func restored(path string, value any) any {
-	milliseconds := func(v any) time.Duration { return time.Duration(v.(float64)) * time.Millisecond }
+	milliseconds := func(v any) time.Duration { return time.Duration(v.(float64) * float64(time.Millisecond)) }
 	r, _ := entryRule(parent(path), lastName(path))
 	if f := fieldByPath[path]; f != nil {
 		r = f.rule

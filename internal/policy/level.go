@@ -73,9 +73,9 @@ func (ps *problems) err() error {
 	return &hook.Invalid{Code: "invalid_policy", Fields: ps.fields}
 }
 
-// draft is what one level says, as far as it has been read. Values that broke a
-// rule are left out.
-type draft struct {
+// levelReader holds what one level says, as far as it has been read. Values that
+// broke a rule are left out.
+type levelReader struct {
 	preset   string // "" when it names none
 	values   settings
 	problems *problems
@@ -83,76 +83,76 @@ type draft struct {
 
 // parseLevel reads one level and reports everything that is wrong with it
 // alone. An empty one and null say nothing.
-func parseLevel(doc []byte, ps *problems) *draft {
-	d := &draft{values: settings{}, problems: ps}
+func parseLevel(doc []byte, ps *problems) *levelReader {
+	l := &levelReader{values: settings{}, problems: ps}
 	switch {
 	case len(bytes.TrimSpace(doc)) == 0:
 	case len(doc) > maxDocument:
 		ps.add("", "must be at most 64 KiB")
 	default:
-		d.document(doc)
+		l.document(doc)
 	}
-	d.checkKinds(d.values)
-	return d
+	l.checkKinds(l.values)
+	return l
 }
 
-func (d *draft) document(doc []byte) {
+func (l *levelReader) document(doc []byte) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, doc); err != nil {
-		d.problems.add("", "is not valid JSON: "+err.Error())
+		l.problems.add("", "is not valid JSON: "+err.Error())
 	} else if compact.String() != "null" {
-		d.object("", compact.Bytes())
+		l.object("", compact.Bytes())
 	}
 }
 
 // object reads one object; path is "" for the document itself.
-func (d *draft) object(path string, raw json.RawMessage) {
+func (l *levelReader) object(path string, raw json.RawMessage) {
 	var members map[string]json.RawMessage
 	if raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
-		if !d.short(path, raw) {
-			d.problems.add(path, "must be an object")
+		if !l.short(path, raw) {
+			l.problems.add(path, "must be an object")
 		}
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(members)) {
-		if len(d.problems.fields) >= maxProblems {
+		if len(l.problems.fields) >= maxProblems {
 			return
 		}
 		full := strings.TrimPrefix(path+"."+key, ".")
-		d.member(path, key, full, members[key])
+		l.member(path, key, full, members[key])
 	}
 }
 
-func (d *draft) member(object, key, full string, raw json.RawMessage) {
+func (l *levelReader) member(object, key, full string, raw json.RawMessage) {
 	switch f, known := fieldByPath[full]; {
 	case slices.Contains(entryObjects, object):
-		d.entry(object, key, full, raw)
+		l.entry(object, key, full, raw)
 	case object == "" && key == "preset":
-		d.presetName(raw)
+		l.presetName(raw)
 	case strings.Contains(key, "."):
-		d.unknown(object, key, full) // "retry.max_attempts" as one key is not the field
+		l.unknown(object, key, full) // "retry.max_attempts" as one key is not the field
 	case known:
-		d.leaf(full, f.rule, raw)
+		l.leaf(full, f.rule, raw)
 	case !isObject(full):
-		d.unknown(object, key, full)
+		l.unknown(object, key, full)
 	case string(raw) == "null":
-		d.values[full] = nil
+		l.values[full] = nil
 	default:
-		d.object(full, raw)
+		l.object(full, raw)
 	}
 }
 
-func (d *draft) entry(object, key, full string, raw json.RawMessage) {
+func (l *levelReader) entry(object, key, full string, raw json.RawMessage) {
 	r, message := entryRule(object, key)
 	if message != "" {
-		d.problems.add(full, message)
+		l.problems.add(full, message)
 		return
 	}
-	d.leaf(full, r, raw)
+	l.leaf(full, r, raw)
 }
 
-func (d *draft) unknown(object, key, full string) {
-	d.problems.add(full, "unknown key "+strconv.Quote(key)+"; known: "+strings.Join(membersOf(object), ", "))
+func (l *levelReader) unknown(object, key, full string) {
+	l.problems.add(full, "unknown key "+strconv.Quote(key)+"; known: "+strings.Join(membersOf(object), ", "))
 }
 
 // isObject reports whether path is an inner node of the policy object.
@@ -182,68 +182,68 @@ func membersOf(object string) []string {
 	return names
 }
 
-func (d *draft) leaf(path string, r rule, raw json.RawMessage) {
+func (l *levelReader) leaf(path string, r rule, raw json.RawMessage) {
 	if string(raw) == "null" {
-		d.values[path] = nil
+		l.values[path] = nil
 		return
 	}
 	value, wrong := r.read(raw)
 	for _, message := range wrong {
-		d.problems.add(path, message)
+		l.problems.add(path, message)
 	}
 	if len(wrong) == 0 {
-		d.values[path] = value
+		l.values[path] = value
 	}
 }
 
 // short accepts the short forms: `concurrency: 10` for a fixed limit, and
 // `jitter: full` for a jitter without parameters.
-func (d *draft) short(path string, raw json.RawMessage) bool {
+func (l *levelReader) short(path string, raw json.RawMessage) bool {
 	switch path {
 	case "concurrency":
 		value, wrong := fieldByPath["concurrency.limit"].rule.read(raw)
 		if len(wrong) > 0 {
-			d.problems.add(path, wrong[0])
+			l.problems.add(path, wrong[0])
 			return true
 		}
-		d.values[concurrencyMode] = string(Fixed)
-		d.values["concurrency.limit"] = value
+		l.values[concurrencyMode] = string(Fixed)
+		l.values["concurrency.limit"] = value
 		return true
 	case "retry.jitter":
 		if _, ok := readString(raw); ok {
-			d.leaf(jitterKind, fieldByPath[jitterKind].rule, raw)
+			l.leaf(jitterKind, fieldByPath[jitterKind].rule, raw)
 			return true
 		}
 	}
 	return false
 }
 
-func (d *draft) presetName(raw json.RawMessage) {
+func (l *levelReader) presetName(raw json.RawMessage) {
 	if string(raw) == "null" {
 		return
 	}
 	name, ok := readString(raw)
 	if !ok {
-		d.problems.add("preset", "must be a string")
+		l.problems.add("preset", "must be a string")
 		return
 	}
 	if _, ok := findPreset(name); !ok {
-		d.problems.add("preset", "unknown preset "+strconv.Quote(name)+"; known: "+strings.Join(presetNames(), ", "))
+		l.problems.add("preset", "unknown preset "+strconv.Quote(name)+"; known: "+strings.Join(presetNames(), ", "))
 		return
 	}
-	d.preset = name
+	l.preset = name
 }
 
 // checkKinds refuses fields that do not exist with the kind that kinds gives
 // their object; a kind that is not given is not judged.
-func (d *draft) checkKinds(kinds settings) {
-	for path, value := range d.values {
+func (l *levelReader) checkKinds(kinds settings) {
+	for path, value := range l.values {
 		f := fieldByPath[path]
 		if f == nil || f.kind == "" || value == nil {
 			continue
 		}
 		if kind, ok := kinds[f.selector()].(string); ok && kind != f.kind {
-			d.problems.addNew(path, "not allowed with "+lastName(f.selector())+" "+kind)
+			l.problems.addNew(path, "not allowed with "+lastName(f.selector())+" "+kind)
 		}
 	}
 }

@@ -92,23 +92,23 @@ func (m *merge) presetOrigin() origin { return origin{m.owner, m.preset.Name} }
 // apply merges one level. Kinds come first, because they decide which other
 // fields there are.
 func (m *merge) apply(level Level, ps *problems) {
-	d := parseLevel(level.JSON, ps)
-	if preset, ok := findPreset(d.preset); ok {
+	said := parseLevel(level.JSON, ps)
+	if preset, ok := findPreset(said.preset); ok {
 		m.start(preset, level.Name)
 	}
 	for _, selector := range selectors {
-		if kind, ok := d.values[selector]; ok {
+		if kind, ok := said.values[selector]; ok {
 			m.setKind(selector, kind, level.Name)
 		}
 	}
-	for path, value := range d.values {
+	for path, value := range said.values {
 		if value == nil {
 			m.reset(path)
 			continue
 		}
 		m.values[path], m.from[path] = value, origin{level: level.Name}
 	}
-	d.checkKinds(m.values)
+	said.checkKinds(m.values)
 }
 
 // setKind changes the kind of an object and gives it the fields of the new

@@ -75,10 +75,10 @@ type MigrationTx interface {
 	Rollback() error
 }
 
-// LoadMigrations reads the files 0001_name.sql, 0002_name.sql … at the root of
+// LoadMigrations reads the files 0001_name.sql, 0002_name.sql … in a folder of
 // fsys. Versions count from 1 without a gap.
-func LoadMigrations(fsys fs.FS) ([]Migration, error) {
-	files, err := fs.Glob(fsys, "*.sql")
+func LoadMigrations(fsys fs.FS, folder string) ([]Migration, error) {
+	files, err := fs.Glob(fsys, path.Join(folder, "*.sql"))
 	if err != nil {
 		return nil, fmt.Errorf("list migrations: %w", err)
 	}

@@ -78,7 +78,7 @@ func load(t *testing.T, files map[string]string) []store.Migration {
 	for name, text := range files {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	out, err := store.LoadMigrations(fsys)
+	out, err := store.LoadMigrations(fsys, ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestLoadMigrationsRefuses(t *testing.T) {
 		for _, f := range files {
 			fsys[f] = &fstest.MapFile{}
 		}
-		if got, err := store.LoadMigrations(fsys); err == nil {
+		if got, err := store.LoadMigrations(fsys, "."); err == nil {
 			t.Errorf("%s: loaded %v, want an error", name, got)
 		}
 	}

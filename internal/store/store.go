@@ -2,15 +2,17 @@
 // its consumers take, the batch that is committed at once, and the writer that
 // groups what is waiting into such batches.
 //
-// The dialects (store/sqlite, store/postgres) implement DB; store/storetest
-// holds the contract both must pass. No statement reads the database's clock:
-// every method takes the time it needs, leases on Postgres excepted, where the
-// database's clock is the only one that all nodes share.
+// The dialects (store/sqlite, store/postgres) implement DB, with the statements
+// that both understand in store/sqlstore; store/storetest holds the contract both
+// must pass. No statement reads the database's clock: every method takes the time
+// it needs, leases on Postgres excepted, where the database's clock is the only
+// one that all nodes share.
 package store
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -277,6 +279,15 @@ type Due struct {
 type PendingEndpoint struct {
 	ID  hook.ID
 	Due time.Time
+}
+
+// InShards keeps the endpoints of the given shards.
+func InShards(all []PendingEndpoint, shards []int) []PendingEndpoint {
+	var wanted [hook.Shards]bool
+	for _, s := range shards {
+		wanted[s] = true
+	}
+	return slices.DeleteFunc(all, func(p PendingEndpoint) bool { return !wanted[hook.ShardOf(p.ID)] })
 }
 
 // Destination is an endpoint as its lane needs it.

@@ -92,7 +92,7 @@ func (v *Vault) Seal(tenant, endpoint hook.ID, purpose string, plain []byte) (ke
 		return "", nil, fmt.Errorf("seal for %s: a purpose is required", hook.EndpointPrefix.Format(endpoint))
 	}
 	prefix := append([]byte{format}, v.sealing[:]...)
-	sealed = v.cipherOf(v.sealing).Seal(prefix, nil, plain, place(prefix, tenant, endpoint, purpose))
+	sealed = v.cipherOf(v.sealing).Seal(prefix, nil, plain, boundTo(prefix, tenant, endpoint, purpose))
 	return hex.EncodeToString(v.sealing[:]), sealed, nil
 }
 
@@ -115,7 +115,7 @@ func (v *Vault) open(tenant, endpoint hook.ID, purpose string, sealed []byte) ([
 	if aead == nil {
 		return nil, fmt.Errorf("%w %s", ErrUnknownKey, keyID)
 	}
-	plain, err := aead.Open(nil, nil, rest, place(prefix, tenant, endpoint, purpose))
+	plain, err := aead.Open(nil, nil, rest, boundTo(prefix, tenant, endpoint, purpose))
 	if err != nil { // the cipher does not say why, and there is nothing to say
 		return nil, fmt.Errorf("%w (key %s)", ErrNotAuthentic, keyID)
 	}
@@ -130,9 +130,9 @@ func KeyID(sealed []byte) (string, error) {
 	return hex.EncodeToString(sealed[1:prefixSize]), nil
 }
 
-// place is the additional data that binds a value. All but the last part have
+// boundTo is the additional data that binds a value. All but the last part have
 // a fixed width, so no two places look alike.
-func place(prefix []byte, tenant, endpoint hook.ID, purpose string) []byte {
+func boundTo(prefix []byte, tenant, endpoint hook.ID, purpose string) []byte {
 	aad := make([]byte, 0, prefixSize+16+len(purpose))
 	aad = append(aad, prefix...)
 	aad = binary.BigEndian.AppendUint64(aad, uint64(tenant))

@@ -94,13 +94,13 @@ func TestNodesShareAndHandOver(t *testing.T) {
 	l := publishFrom(t, 12, 20*time.Millisecond, func(c int) string { return nodes[c%2].url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
 	third := serve(t, append([]string{"--database-url", dsn}, longLease...)...)
 	eventually(t, time.Minute, "three nodes share the shards", func() bool { return shared(t, dsn, 3) })
-	time.Sleep(2 * time.Second)
+	l.more(t, 200)
 	third.stop()
 	if own := owners(t, dsn); len(own) > 2 {
 		t.Errorf("shards by owner after a clean stop: %v, want none left to the node that stopped", own)
 	}
 	eventually(t, time.Minute, "a clean stop hands over", func() bool { return shared(t, dsn, 2) })
-	time.Sleep(time.Second)
+	l.more(t, 100)
 	checkDelivered(t, r, l.stop(), nodes, endpoints, limit, 0)
 }
 
@@ -151,7 +151,7 @@ func TestKilledNodeIsReplaced(t *testing.T) {
 	}
 	eventually(t, time.Minute, "three nodes share the shards", func() bool { return shared(t, dsn, 3) })
 	l := publishFrom(t, 8, 20*time.Millisecond, func(c int) string { return nodes[c%2].url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
-	time.Sleep(2 * time.Second)
+	l.more(t, 200)
 	nodes[2].kill()
 	killed := time.Now()
 	eventually(t, time.Minute, "two nodes own everything", func() bool { return shared(t, dsn, 2) })
@@ -186,7 +186,7 @@ func TestKilledLenderLosesNothing(t *testing.T) {
 			eventually(t, time.Minute, "the nodes share the shards", func() bool { return shared(t, dsn, n) })
 			lender := nodes[n-1]
 			l := publishFrom(t, 8, 10*time.Millisecond, func(int) string { return lender.url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
-			time.Sleep(2 * time.Second)
+			l.more(t, 100)
 			lender.kill()
 			checkDelivered(t, r, l.stop(), nodes[:n-1], endpoints, limit, limit*endpoints)
 		})

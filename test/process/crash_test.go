@@ -57,6 +57,19 @@ func publishFrom(t *testing.T, clients int, pause time.Duration, url func(client
 	return l
 }
 
+// more waits until so many more events are accepted: how long that takes is a
+// matter of the machine.
+func (l *load) more(t *testing.T, n int) {
+	t.Helper()
+	accepted := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.ids)
+	}
+	enough := accepted() + n
+	eventually(t, time.Minute, fmt.Sprintf("%d more events are accepted", n), func() bool { return accepted() >= enough })
+}
+
 // stop returns the ids of all events that were accepted.
 func (l *load) stop() []string {
 	l.cancel()
@@ -141,7 +154,7 @@ func TestGracefulStop(t *testing.T) {
 		r.on("/", func() int { time.Sleep(20 * time.Millisecond); return 200 })
 		l := publishFrom(t, 4, 10*time.Millisecond, func(int) string { return s.url }, func(int) string { return "order.paid" })
 		for range 5 {
-			time.Sleep(300 * time.Millisecond)
+			l.more(t, 50)
 			s.stop()
 			s.start()
 		}

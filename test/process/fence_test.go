@@ -98,7 +98,7 @@ func TestPausedNodesSendAndWriteNothingStale(t *testing.T) {
 		func(n int) string { return fmt.Sprintf("kind%d.x", n%endpoints) })
 	for i := range fleet {
 		paused.Store(int64(i))
-		time.Sleep(2 * time.Second)
+		l.more(t, 40)
 		nodes[i].signal(syscall.SIGSTOP)
 		eventually(t, time.Minute, "the others own everything", func() bool { return shared(t, dsn, fleet-1) })
 		time.Sleep(3 * time.Second)

@@ -21,7 +21,7 @@ import (
 
 const (
 	cutsPerRecording = 25
-	quietLimit       = 2 * time.Minute // generous: the machine may be starved
+	quietLimit       = 5 * time.Minute // generous: the machine may be starved
 )
 
 // cutter makes power cuts of one kind of server.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -47,7 +48,7 @@ func (s *server) source() string { return fmt.Sprintf("torture/%s.%d", s.name, s
 
 // launch starts the process and does not wait for it.
 func (s *server) launch() (stdout io.ReadCloser, err error) {
-	listen := "127.0.0.1:0"
+	listen := fmt.Sprintf("127.0.0.1:%d", anyPort())
 	if s.url != "" { // publishers know where it is
 		listen = strings.TrimPrefix(s.url, "http://")
 	}
@@ -86,8 +87,22 @@ func (s *server) launch() (stdout io.ReadCloser, err error) {
 	return read, nil
 }
 
-// start runs the process and returns when it serves.
-func (s *server) start() error {
+// anyPort draws a port below those that Linux gives to connections: one of these
+// could otherwise take that of a server that is being restarted, and keep it.
+func anyPort() int { return 18000 + rand.IntN(14000) }
+
+// start runs the process and returns when it serves. Like a supervisor it tries
+// again when someone else has the address for a moment.
+func (s *server) start() (err error) {
+	for deadline := time.Now().Add(startLimit); ; time.Sleep(200 * time.Millisecond) {
+		err = s.startOnce()
+		if err == nil || !strings.Contains(err.Error(), "address already in use") || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+func (s *server) startOnce() error {
 	stdout, err := s.launch()
 	if err != nil {
 		return err

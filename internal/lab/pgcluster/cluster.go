@@ -171,7 +171,7 @@ func (c *Cluster) run() error {
 		close(exited)
 	}()
 	c.server, c.exited = server, exited
-	return c.awaitReady(30 * time.Second)
+	return c.awaitReady(3 * time.Minute)
 }
 
 // awaitReady polls until the server accepts connections.
@@ -190,7 +190,7 @@ func (c *Cluster) awaitReady(limit time.Duration) error {
 }
 
 func (c *Cluster) ping() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.DSN())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // statementTimeout bounds a statement of this package. It does not depend on a
 // caller's context: that of a test has already ended when its clean-up runs.
-const statementTimeout = 30 * time.Second
+const statementTimeout = 3 * time.Minute
 
 // CreateDatabase makes a new, empty database on the server that dsn names. It
 // returns its address, and how to drop it again.

@@ -98,7 +98,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		t.Skipf("NOT TESTED: the child started no cluster:\n%s", out)
 	}
 	root := strings.Fields(rest)[0]
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(root); os.IsNotExist(err) {
 			return
 		}

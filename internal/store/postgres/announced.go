@@ -9,6 +9,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -85,7 +86,12 @@ func (d *DB) lookUp(ctx context.Context, announced []store.Announced) (*lookedUp
 		b.Queue(fmt.Sprintf(announcedEvents, day.partition("events")), ids, announcedBytes/len(announced)).Query(found.scanEvents)
 	}
 	b.Queue(visible.Inserts.Text(withRow), deliveries).Query(func(rows pgx.Rows) error {
-		return eachRow(rows, scanID, func(id hook.ID) { found.rows[id] = true })
+		var id hook.ID
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+			found.rows[id] = true
+			return nil
+		})
+		return err
 	})
 	err := d.lanes.SendBatch(ctx, b).Close()
 	if err != nil && !isCode(err, codeUndefinedTable) { // a day that has gone took its events along
@@ -97,7 +103,7 @@ func (d *DB) lookUp(ctx context.Context, announced []store.Announced) (*lookedUp
 func (l *lookedUp) scanEvents(rows pgx.Rows) error {
 	var e hook.Event
 	var names []byte
-	_, err := pgx.ForEachRow(rows, []any{&e.ID, &e.TenantID, &e.Type, (*moment)(&e.CreatedAt), &e.ContentType, &e.Payload, &names}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&e.ID, &e.TenantID, &e.Type, sqlstore.Time(&e.CreatedAt), &e.ContentType, &e.Payload, &names}, func() error {
 		named, err := deferred.ParseNames(names, &e)
 		for _, d := range named {
 			l.named[d.ID] = d

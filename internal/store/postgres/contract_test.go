@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,18 +16,25 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.DSN(t)
-	storetest.RunWith(t, storetest.Features{
-		Audits: func(t testing.TB, _ store.DB) []hook.Audit { return audits(t, dsn) },
-	}, func(t *testing.T) store.DB {
-		db := open(t, dsn)
-		empty(t, dsn)
-		return db
-	})
+	const parts = 4
+	for part := range parts {
+		t.Run(fmt.Sprint("part ", part+1), func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.DSN(t)
+			storetest.RunWith(t, storetest.Features{
+				Audits: func(t testing.TB, _ store.DB) []hook.Audit { return audits(t, dsn) },
+				Part:   part, Parts: parts,
+			}, func(t *testing.T) store.DB {
+				db := open(t, dsn)
+				empty(t, dsn)
+				return db
+			})
+		})
+	}
 }
 
-// empty makes the database as it was after migrating. The suite runs its tests
-// one by one, and this is much faster than a database for each.
+// empty makes the database as it was after migrating. A part of the suite runs its
+// tests one by one, and this is much faster than a database for each.
 func empty(t testing.TB, dsn string) {
 	t.Helper()
 	if _, err := connect(t, dsn).Exec(t.Context(), `

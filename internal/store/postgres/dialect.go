@@ -18,31 +18,7 @@ type dialect struct{ *DB }
 
 // Read implements sqlstore.Dialect.
 func (d dialect) Read(ctx context.Context, doing string, q *sqlstore.Query, scan func(sqlstore.Row) error) error {
-	return named(doing, read(scan)(d.pool.Query(ctx, q.SQL, values(q.Args)...)))
-}
-
-// read returns what reads the rows of a query that has just been run.
-func read(scan func(sqlstore.Row) error) func(pgx.Rows, error) error {
-	return func(rows pgx.Rows, err error) error {
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			if err := scan(rows); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
-	}
-}
-
-// named is failed for a call that may have succeeded.
-func named(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return failed(doing, err)
+	return failed(doing, read(scan)(d.pool.Query(ctx, q.SQL, values(q.Args)...)))
 }
 
 // ReadTogether implements sqlstore.Dialect.
@@ -51,25 +27,35 @@ func (d dialect) ReadTogether(ctx context.Context, doing string, parts ...sqlsto
 	for _, p := range parts {
 		b.Queue(p.SQL, values(p.Args)...).Query(func(rows pgx.Rows) error { return read(p.Scan)(rows, nil) })
 	}
-	return named(doing, d.lanes.SendBatch(ctx, b).Close())
+	return failed(doing, d.lanes.SendBatch(ctx, b).Close())
 }
 
 // Snapshot implements sqlstore.Dialect.
 func (d dialect) Snapshot(ctx context.Context, doing string, fn func(sqlstore.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return named(doing, pgx.BeginTxFunc(ctx, d.pool, options, func(t pgx.Tx) error {
+	return failed(doing, pgx.BeginTxFunc(ctx, d.pool, options, func(t pgx.Tx) error {
 		return takeTime(ctx, t, func(t pgx.Tx) error { return fn(tx{ctx, t}) })
 	}))
 }
 
 // Change implements sqlstore.Dialect.
 func (d dialect) Change(ctx context.Context, doing string, fn func(sqlstore.Tx) error) error {
-	return named(doing, d.slowly(ctx, func(t pgx.Tx) error { return fn(tx{ctx, t}) }))
+	return failed(doing, d.slowly(ctx, func(t pgx.Tx) error { return fn(tx{ctx, t}) }))
 }
 
 // MakeVisible implements sqlstore.Dialect.
 func (d dialect) MakeVisible(ctx context.Context, f *store.DeliveryFilter) (visible.Rows, error) {
 	return d.makeMatchingVisible(ctx, f)
+}
+
+// MakeLaneVisible implements sqlstore.Dialect.
+func (d dialect) MakeLaneVisible(ctx context.Context, endpoint hook.ID) (visible.Rows, error) {
+	return d.makeLanesVisible(ctx, endpoint)
+}
+
+// ReadLane implements sqlstore.Dialect, on connections of its own.
+func (d dialect) ReadLane(ctx context.Context, doing string, q *sqlstore.Query, scan func(sqlstore.Row) error) error {
+	return failed(doing, read(scan)(d.lanes.Query(ctx, q.SQL, values(q.Args)...)))
 }
 
 // CancelPending implements sqlstore.Dialect.
@@ -136,6 +122,9 @@ func (t tx) Exec(query string, args ...any) (int64, error) {
 
 // ExecAll implements sqlstore.Tx, in one round trip.
 func (t tx) ExecAll(query string, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	b := &pgx.Batch{}
 	for _, args := range rows {
 		b.Queue(query, values(args)...)

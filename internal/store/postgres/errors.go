@@ -70,6 +70,8 @@ func commitError(err error) error {
 // that had no time.
 func failed(doing string, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("%s: %w", doing, hook.ErrNotFound)
 	case unreachable(err) && !errors.Is(err, hook.ErrStoreUnavailable):

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
@@ -35,8 +33,7 @@ func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) 
 func (d *DB) Events(ctx context.Context, ids []hook.ID) ([]hook.Event, error) {
 	all := make([]hook.Event, 0, len(ids))
 	for day, ids := range byDay(ids) {
-		q := &query{fmt.Sprintf(eventsByID, day.partition("events")), []any{ids}}
-		found, err := collect(ctx, d.lanes, q, "read events", scanEvent)
+		found, err := list(ctx, d.lanes, "read events", sqlstore.ScanEvent, fmt.Sprintf(eventsByID, day.partition("events")), ids)
 		if err != nil && !isCode(err, codeUndefinedTable) { // a day that has gone took its events along
 			return nil, err
 		}
@@ -52,9 +49,4 @@ func byDay(ids []hook.ID) map[day][]hook.ID {
 		days[dayOf(id)] = append(days[dayOf(id)], id)
 	}
 	return days
-}
-
-func scanEvent(row pgx.Row) (e hook.Event, err error) {
-	err = sqlstore.ScanEvent(row, &e)
-	return e, err
 }

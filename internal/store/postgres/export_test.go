@@ -14,9 +14,9 @@ import (
 
 // Statements whose plans are tested.
 const (
-	ReadAheadSQL        = string(readAhead)
-	NewestDueSQL        = string(newestDue)
-	NextDueSQL          = string(nextDue)
+	ReadAheadSQL        = string(sqlstore.ReadAhead)
+	NewestDueSQL        = string(sqlstore.NewestDue)
+	NextDueSQL          = string(sqlstore.NextDue)
 	ReadDueSQL          = string(readDue)
 	PendingEndpointsSQL = string(pendingEndpoints)
 	CountDueSQL         = string(countDue)
@@ -43,7 +43,7 @@ var (
 func WalkSQL(w store.Walk, f *store.DeliveryFilter, asc bool) (stop, read *Statement) {
 	r := f.Range(store.Page{})
 	p := store.Page{Limit: 20, Asc: asc}
-	return (*Statement)(dialect{}.StopQuery(visible.Made(), w, f, r, asc, 1000)), (*Statement)(dialect{}.WalkQuery(visible.Made(), w, f, r, p, deliveryFields+", "+sqlstore.TypeOfEvent))
+	return (*Statement)(dialect{}.StopQuery(visible.Made(), w, f, r, asc, 1000)), (*Statement)(dialect{}.WalkQuery(visible.Made(), w, f, r, p, sqlstore.DeliveryColumns+", "+sqlstore.TypeOfEvent))
 }
 
 // Statement is a query with its parameters.

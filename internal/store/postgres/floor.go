@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -113,7 +114,7 @@ func (d *DB) passBefore(ctx context.Context, event hook.ID) (seen visible.Rows, 
 // all rows before it are inserted. No batch of the node runs meanwhile: one that
 // came between would never be looked for. A node that is busy is passed over.
 func (d *DB) passFloor(ctx context.Context, find, move string, event hook.ID) error {
-	nodes, err := collect(ctx, d.pool, &query{find, []any{event}}, "look for nodes", scanID)
+	nodes, err := list(ctx, d.pool, "look for nodes", sqlstore.ScanValue[hook.ID], find, event)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func resultOf(r deferred.Row) *store.Settle {
 // its row.
 func (r *run) insertFirst(settles []*store.Settle) (rest []*store.Settle) {
 	rows, rest := r.deferred.Insert(settles, func(s *store.Settle) bool {
-		return isFirst(s, r.batch.Node) && store.PlainAttempt(s.Attempt)
+		return isFirst(s, r.batch.Node)
 	})
 	if len(rows) == 0 {
 		return rest

@@ -12,6 +12,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 // Leases are judged by the database's clock, the only one that all nodes
@@ -24,18 +25,9 @@ const allShards = `SELECT shard, coalesce(owner_id, 0), epoch, ` + free + ` FROM
 
 // Shards returns all shards with owner and whether they may be taken.
 func (d *DB) Shards(ctx context.Context, ttl time.Duration) ([]store.ShardLease, error) {
-	rows, err := d.pool.Query(ctx, allShards, ttl)
-	if err != nil {
-		return nil, failed("read shards", err)
-	}
-	leases, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l store.ShardLease, err error) {
-		err = row.Scan(&l.Shard, &l.Owner, &l.Epoch, &l.Free)
-		return l, err
-	})
-	if err != nil {
-		return nil, failed("read shards", err)
-	}
-	return leases, nil
+	return list(ctx, d.pool, "read shards", func(r sqlstore.Row, l *store.ShardLease) error {
+		return r.Scan(&l.Shard, &l.Owner, &l.Epoch, &l.Free)
+	}, allShards, ttl)
 }
 
 // takeOverWait is how long a take-over waits for settles that are running
@@ -118,11 +110,7 @@ func (d *DB) takeShards(ctx context.Context, node hook.ID, shards []int, mine bo
 		if _, err := tx.Exec(ctx, lockTaking, lockNumber(node)); err != nil {
 			return err
 		}
-		rows, err = tx.Query(ctx, takeLocked, ttl, locked, mine, node)
-		if err != nil {
-			return err
-		}
-		if held, err = collectHeld(rows); err != nil {
+		if held, err = listHeld(ctx, tx, "take locked shards", takeLocked, ttl, locked, mine, node); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, takeFloor, node).Scan(&floor)
@@ -170,13 +158,9 @@ UPDATE shards s SET expires_at = clock_timestamp() + $1::interval FROM mine WHER
 // connection of its own, so that a busy pool cannot delay it.
 func (d *DB) RenewShards(ctx context.Context, node hook.ID, held []store.Held, ttl time.Duration) ([]store.Held, error) {
 	shards, epochs := heldColumns(held)
-	rows, err := d.renewals.Query(ctx, renewShards, ttl, shards, epochs, node)
+	still, err := listHeld(ctx, d.renewals, "renew shards", renewShards, ttl, shards, epochs, node)
 	if err != nil {
-		return nil, failed("renew shards", err)
-	}
-	still, err := collectHeld(rows)
-	if err != nil {
-		return nil, failed("renew shards", err)
+		return nil, err
 	}
 	d.nodeOf(node).Keeps(held, still)
 	return still, nil
@@ -192,10 +176,8 @@ UPDATE shards s SET owner_id = NULL, expires_at = '-infinity' FROM mine WHERE s.
 func (d *DB) ReleaseShards(ctx context.Context, node hook.ID, held []store.Held) error {
 	d.nodeOf(node).Keeps(held, nil)
 	shards, epochs := heldColumns(held)
-	if _, err := d.renewals.Exec(ctx, releaseShards, shards, epochs, node); err != nil {
-		return failed("release shards", err)
-	}
-	return nil
+	_, err := d.renewals.Exec(ctx, releaseShards, shards, epochs, node)
+	return failed("release shards", err)
 }
 
 func heldColumns(held []store.Held) (shards []int16, epochs []int64) {
@@ -206,12 +188,9 @@ func heldColumns(held []store.Held) (shards []int16, epochs []int64) {
 	return shards, epochs
 }
 
-// collectHeld reads shards and epochs, by shard.
-func collectHeld(rows pgx.Rows) ([]store.Held, error) {
-	held, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h store.Held, err error) {
-		err = row.Scan(&h.Shard, &h.Epoch)
-		return h, err
-	})
+// listHeld reads shards and epochs, by shard.
+func listHeld(ctx context.Context, db querier, doing, sql string, args ...any) ([]store.Held, error) {
+	held, err := list(ctx, db, doing, func(r sqlstore.Row, h *store.Held) error { return r.Scan(&h.Shard, &h.Epoch) }, sql, args...)
 	slices.SortFunc(held, func(a, b store.Held) int { return a.Shard - b.Shard })
 	return held, err
 }

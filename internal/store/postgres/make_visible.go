@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -131,8 +131,7 @@ func eachDeferred(ctx context.Context, db querier, s deferred.Scope, insert func
 		return err
 	}
 	for from < nowhere {
-		q := &query{eventsFrom, []any{from, int64(s.Tenant), int64(s.Event), lookChunk}}
-		events, err := collect(ctx, db, q, "read events", scanNaming)
+		events, err := list(ctx, db, "read events", scanNaming, eventsFrom, from, int64(s.Tenant), int64(s.Event), lookChunk)
 		if err != nil {
 			return err
 		}
@@ -148,9 +147,8 @@ func eachDeferred(ctx context.Context, db querier, s deferred.Scope, insert func
 	return nil
 }
 
-func scanNaming(row pgx.Row) (e namingEvent, err error) {
-	err = row.Scan(&e.event.ID, &e.event.TenantID, (*moment)(&e.event.CreatedAt), &e.names)
-	return e, err
+func scanNaming(r sqlstore.Row, e *namingEvent) error {
+	return r.Scan(&e.event.ID, &e.event.TenantID, sqlstore.Time(&e.event.CreatedAt), &e.names)
 }
 
 // missingOf returns the deliveries of the events that are in the scope and have no
@@ -171,7 +169,7 @@ func missingOf(ctx context.Context, db querier, events []namingEvent, s deferred
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	there, err := collect(ctx, db, &query{visible.Inserts.Text(withRow), []any{deferred.IDs(wanted)}}, "look for rows", scanID)
+	there, err := list(ctx, db, "look for rows", sqlstore.ScanValue[hook.ID], visible.Inserts.Text(withRow), deferred.IDs(wanted))
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +181,7 @@ func insertAll(ctx context.Context, db querier, deliveries []deferred.Delivery) 
 	if len(deliveries) == 0 {
 		return nil, nil
 	}
-	return collect(ctx, db, &query{visible.Inserts.Text(insertDeferred), deferredColumns(deliveries)}, "insert deliveries", scanID)
+	return list(ctx, db, "insert deliveries", sqlstore.ScanValue[hook.ID], visible.Inserts.Text(insertDeferred), deferredColumns(deliveries)...)
 }
 
 // deferredColumns returns the parameters of insertDeferred.

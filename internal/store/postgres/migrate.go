@@ -5,12 +5,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 //go:embed migrations/*.sql
@@ -18,11 +18,7 @@ var migrationFiles embed.FS
 
 // Migrations returns the schema's steps that this program knows.
 func Migrations() ([]store.Migration, error) {
-	dir, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("open migrations: %w", err)
-	}
-	return store.LoadMigrations(dir)
+	return store.LoadMigrations(migrationFiles, "migrations")
 }
 
 // beginner is a connection or a pool.
@@ -56,25 +52,18 @@ func OpenSchema(ctx context.Context, dsn string) (*Schema, error) {
 // Close closes the connection.
 func (s *Schema) Close() error { return s.close() }
 
-const appliedMigrations = `SELECT version, name, checksum, applied_at FROM schema_migrations ORDER BY version`
-
 // AppliedMigrations reads the records, none when there is no table yet.
 func (s *Schema) AppliedMigrations(ctx context.Context) ([]store.AppliedMigration, error) {
-	done, err := readApplied(s.db.Query(ctx, appliedMigrations))
+	done, err := readApplied(s.db.Query(ctx, sqlstore.AppliedMigrations))
 	if isCode(err, codeUndefinedTable) {
 		return nil, nil
 	}
 	return done, err
 }
 
-func readApplied(rows pgx.Rows, err error) ([]store.AppliedMigration, error) {
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (m store.AppliedMigration, err error) {
-		err = row.Scan(&m.Version, &m.Name, &m.Checksum, (*moment)(&m.AppliedAt))
-		return m, err
-	})
+func readApplied(rows pgx.Rows, err error) (done []store.AppliedMigration, _ error) {
+	err = read(sqlstore.Collect(&done, sqlstore.ScanMigration))(rows, err)
+	return done, err
 }
 
 // BeginMigration starts a transaction under the migration lock.
@@ -101,7 +90,7 @@ func (m *migration) AppliedMigrations(ctx context.Context) ([]store.AppliedMigra
 	if _, err := m.tx.Exec(ctx, makeRecords); err != nil {
 		return nil, fmt.Errorf("make table of migrations: %w", err)
 	}
-	return readApplied(m.tx.Query(ctx, appliedMigrations))
+	return readApplied(m.tx.Query(ctx, sqlstore.AppliedMigrations))
 }
 
 // ExecScript runs all statements of a migration.

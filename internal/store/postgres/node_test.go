@@ -11,7 +11,8 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store/postgres"
 )
 
-const leaseTTL = 15 * time.Second
+// leaseTTL outlasts every test, on a busy machine too.
+const leaseTTL = 30 * time.Minute
 
 // node is one member of a fleet with a store of its own on a shared database.
 type node struct {
@@ -196,7 +197,7 @@ func value[T any](t testing.TB, dsn, sql string, args ...any) (v T) {
 // eventually waits until ok or fails the test.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s did not happen", what)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 // forgetNodes drops the rows of nodes that have been gone for a day. Their
@@ -43,9 +44,9 @@ func (d *DB) Join(ctx context.Context, n hook.Node, newID hook.ID, ttl time.Dura
 			return err
 		}
 		args := []any{n.Name, n.Addr, n.Version, n.Draining, at(n.StartedAt), ttl}
-		err := tx.QueryRow(ctx, rejoin, args...).Scan(&n.ID, &n.Slot, (*moment)(&n.StartedAt))
+		err := tx.QueryRow(ctx, rejoin, args...).Scan(&n.ID, &n.Slot, sqlstore.Time(&n.StartedAt))
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = tx.QueryRow(ctx, joinNew, append(args, newID)...).Scan(&n.ID, &n.Slot, (*moment)(&n.StartedAt))
+			err = tx.QueryRow(ctx, joinNew, append(args, newID)...).Scan(&n.ID, &n.Slot, sqlstore.Time(&n.StartedAt))
 		}
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("all %d node slots are in use", hook.MaxSlot+1)
@@ -77,18 +78,9 @@ func (d *DB) Heartbeat(ctx context.Context, n hook.Node, ttl time.Duration) ([]h
 	if tag.RowsAffected() == 0 {
 		return nil, fmt.Errorf("heartbeat of node %q: %w", n.Name, store.ErrSuperseded)
 	}
-	rows, err := d.renewals.Query(ctx, liveNodes, ttl)
-	if err != nil {
-		return nil, failed("read live nodes", err)
-	}
-	live, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n hook.Node, err error) {
-		err = row.Scan(&n.ID, &n.Slot, &n.Name, &n.Addr, &n.Version, &n.Draining, (*moment)(&n.StartedAt))
-		return n, err
-	})
-	if err != nil {
-		return nil, failed("read live nodes", err)
-	}
-	return live, nil
+	return list(ctx, d.renewals, "read live nodes", func(r sqlstore.Row, n *hook.Node) error {
+		return r.Scan(&n.ID, &n.Slot, &n.Name, &n.Addr, &n.Version, &n.Draining, sqlstore.Time(&n.StartedAt))
+	}, liveNodes, ttl)
 }
 
 // leave keeps the row: the name comes back with the same id, and the slot
@@ -97,8 +89,6 @@ const leave = `UPDATE nodes SET expires_at = clock_timestamp() WHERE id = $1 AND
 
 // Leave marks the node as gone.
 func (d *DB) Leave(ctx context.Context, n hook.Node) error {
-	if _, err := d.renewals.Exec(ctx, leave, n.ID, at(n.StartedAt)); err != nil {
-		return failed("leave", err)
-	}
-	return nil
+	_, err := d.renewals.Exec(ctx, leave, n.ID, at(n.StartedAt))
+	return failed("leave", err)
 }

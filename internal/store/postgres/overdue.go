@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -49,7 +50,7 @@ func (d *DB) insertOverdue(ctx context.Context, n *node, now time.Time) error {
 // their endpoints.
 func (d *DB) insertMissing(ctx context.Context, n *node, late []deferred.Delivery) (endpoints []hook.ID, err error) {
 	for chunk := range slices.Chunk(late, lookChunk) {
-		there, err := collect(ctx, d.lanes, &query{visible.Inserts.Text(withRow), []any{deferred.IDs(chunk)}}, "look for rows", scanID)
+		there, err := list(ctx, d.lanes, "look for rows", sqlstore.ScanValue[hook.ID], visible.Inserts.Text(withRow), deferred.IDs(chunk))
 		if err != nil {
 			return endpoints, err
 		}
@@ -93,7 +94,7 @@ func (d *DB) insertShortly(ctx context.Context, missing []deferred.Delivery) (en
 	b := &pgx.Batch{}
 	b.Queue(waitShortly, overdueWait)
 	b.Queue(visible.Inserts.Text(insertDeferred), deferredColumns(missing)...).Query(func(rows pgx.Rows) error {
-		return eachRow(rows, scanID, func(id hook.ID) { endpoints = append(endpoints, id) })
+		return read(sqlstore.Collect(&endpoints, sqlstore.ScanValue[hook.ID]))(rows, nil)
 	})
 	err = d.pool.SendBatch(ctx, b).Close()
 	return endpoints, err

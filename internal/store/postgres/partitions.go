@@ -104,8 +104,5 @@ func createPartitions(ctx context.Context, conn *pgx.Conn, days []day) error {
 		_, err = tx.Exec(ctx, script.String(), pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
-	if err != nil {
-		return failed("create partitions", err)
-	}
-	return nil
+	return failed("create partitions", err)
 }

@@ -5,13 +5,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-)
 
-// query is a statement with its parameters.
-type query struct {
-	sql  string
-	args []any
-}
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
+)
 
 // querier is a pool or a transaction.
 type querier interface {
@@ -20,15 +16,24 @@ type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// collect runs a query and scans its rows.
-func collect[T any](ctx context.Context, db querier, q *query, doing string, scan func(pgx.Row) (T, error)) ([]T, error) {
-	rows, err := db.Query(ctx, q.sql, q.args...)
-	if err != nil {
-		return nil, failed(doing, err)
+// list runs a query and reads its rows.
+func list[T any](ctx context.Context, db querier, doing string, scan func(sqlstore.Row, *T) error, sql string, args ...any) (out []T, err error) {
+	err = read(sqlstore.Collect(&out, scan))(db.Query(ctx, sql, values(args)...))
+	return out, failed(doing, err)
+}
+
+// read returns what reads the rows of a query that has just been run.
+func read(scan func(sqlstore.Row) error) func(pgx.Rows, error) error {
+	return func(rows pgx.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := scan(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
-	if err != nil {
-		return nil, failed(doing, err)
-	}
-	return all, nil
 }

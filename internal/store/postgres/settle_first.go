@@ -10,10 +10,9 @@ import (
 // the last result, and the delivery has no schedule, progress, reason or replay that
 // the row would have to tell of.
 func isFirst(s *store.Settle, node hook.ID) bool {
-	d, p, a := &s.Delivery, &s.Delivery.Progress, s.Attempt
-	return a != nil && d.State == hook.Delivered && s.Prev == 0 && p.Run == 1 && d.Reason == 0 && d.ReplayID == 0 && d.Restore == nil &&
-		p.BackoffSteps == 0 && p.FailedAttempts == 0 && p.Throttles == 0 && p.PrevDelay == 0 && len(p.Limited) == 0 && p.Charged == charge(a) &&
-		toldByAttempt(s) && isPlain(a, node)
+	a := s.Attempt
+	return s.FirstSuccess() && store.PlainAttempt(a) && s.Delivery.Progress.Charged == charge(a) && toldByAttempt(s) &&
+		a.NodeID == node && a.Number == 1 && a.Run == 1 && a.Class == hook.Success && a.Reason == hook.OK
 }
 
 // charge is what the attempt took from the budget.
@@ -30,11 +29,4 @@ func toldByAttempt(s *store.Settle) bool {
 	d, last, a := &s.Delivery, &s.Delivery.Last, s.Attempt
 	return d.SettledAt.Equal(last.At) && d.FirstDeliveredAt.Equal(last.At) && last.Class == a.Class && last.Reason == a.Reason &&
 		last.Status == a.Status && last.Latency == a.Latency
-}
-
-// isPlain reports whether there is nothing to tell of an attempt but what
-// insertDelivered takes.
-func isPlain(a *hook.Attempt, node hook.ID) bool {
-	return a.NodeID == node && a.Number == 1 && a.Run == 1 && a.Class == hook.Success && a.Reason == hook.OK && a.RetryN == 0 &&
-		a.Ceiling == 0 && a.Delay == 0 && a.DelaySource == 0 && a.NextDueAt.IsZero() && a.Error == ""
 }

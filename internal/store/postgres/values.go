@@ -7,20 +7,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// In the database NULL stands for a zero value: not yet, none, unknown.
-
-// moment scans a nullable time into a time.Time: (*moment)(&t).
-type moment time.Time
-
-// ScanTimestamptz implements pgtype.TimestamptzScanner.
-func (m *moment) ScanTimestamptz(v pgtype.Timestamptz) error {
-	*m = moment{}
-	if v.Valid {
-		*m = moment(v.Time.UTC())
-	}
-	return nil
-}
-
 // at returns t as a parameter, NULL when zero. The server keeps microseconds
 // and would round, so the rest is cut here.
 func at(t time.Time) pgtype.Timestamptz {

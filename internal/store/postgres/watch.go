@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -40,11 +39,11 @@ func (d *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	return collect(ctx, d.pool, &query{seen.Text(retryDepths), []any{endpoints, at(now), limit}}, "measure retry queues",
-		func(row pgx.Row) (r store.RetryDepth, err error) {
-			var id hook.ID
-			var held, retrying, seen int64
-			err = row.Scan(&id, &held, &retrying, &seen)
-			return store.NewRetryDepth(id, held, retrying, seen, int64(limit)), err
-		})
+	return list(ctx, d.pool, "measure retry queues", func(r sqlstore.Row, depth *store.RetryDepth) error {
+		var id hook.ID
+		var held, retrying, seen int64
+		err := r.Scan(&id, &held, &retrying, &seen)
+		*depth = store.NewRetryDepth(id, held, retrying, seen, int64(limit))
+		return err
+	}, seen.Text(retryDepths), endpoints, now, limit)
 }

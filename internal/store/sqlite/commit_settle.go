@@ -5,6 +5,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 const (
@@ -179,7 +180,7 @@ func (c *commit) settleDelivered(s *store.Settle) (bool, error) {
 		return false, err
 	}
 	c.settle.document = store.AppendAttempt(c.settle.document[:0], a)
-	c.settle.firsts.add(int64(a.ID), string(c.settle.document), blobOrNull(a.Excerpt))
+	c.settle.firsts.add(int64(a.ID), string(c.settle.document), sqlstore.BytesOrNull(a.Excerpt))
 	c.endedBy(s)
 	c.keep(d.TenantID, store.StoredByAttempt(len(c.settle.document)+len(a.Excerpt)))
 	s.Outcome, s.Written = store.SettleWritten, true
@@ -261,8 +262,8 @@ func (c *commit) addAttempt(a *hook.Attempt) {
 	detail := c.detail(&a.Detail)
 	c.settle.attempts.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
 		int64(a.Number), int64(a.Run), int64(a.Kind), int64(a.Class), int64(a.Reason), bit(a.Charged), int64(a.Status),
-		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), detail, blobOrNull(a.Excerpt),
-		int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(), int64(a.DelaySource), stamp(a.NextDueAt), textOrNull(a.Error))
+		a.Latency.Microseconds(), a.PolicyHash[:], int64(a.NodeID), a.StartedAt.UnixMicro(), detail, sqlstore.BytesOrNull(a.Excerpt),
+		int64(a.RetryN), a.Ceiling.Milliseconds(), a.U, a.Delay.Milliseconds(), int64(a.DelaySource), stamp(a.NextDueAt), sqlstore.OrNull(a.Error))
 	text, _ := detail.(string)
 	c.keep(a.TenantID, store.StoredByAttempt(len(text)+len(a.Error)+len(a.Excerpt)))
 }

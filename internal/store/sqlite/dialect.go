@@ -25,30 +25,31 @@ func (d *DB) each(ctx context.Context, q *sqlstore.Query, scan func(sqlstore.Row
 	if err := d.usable(); err != nil {
 		return err
 	}
-	if q.Built() {
-		return eachRow(scan)(d.read.QueryContext(ctx, q.SQL, values(q.Args)...))
-	}
-	stmt, err := d.statement(ctx, q.SQL)
+	return eachRow(scan, func() (*sql.Rows, error) {
+		if q.Built() {
+			return d.read.QueryContext(ctx, q.SQL, values(q.Args)...)
+		}
+		stmt, err := d.statement(ctx, q.SQL) //nolint:sqlclosecheck // it is kept for the next one
+		if err != nil {
+			return nil, err
+		}
+		return stmt.QueryContext(ctx, values(q.Args)...)
+	})
+}
+
+// eachRow runs a query and hands its rows to scan.
+func eachRow(scan func(sqlstore.Row) error, run func() (*sql.Rows, error)) error {
+	rows, err := run()
 	if err != nil {
 		return err
 	}
-	return eachRow(scan)(stmt.QueryContext(ctx, values(q.Args)...))
-}
-
-// eachRow returns what reads the rows of a query that has just been run.
-func eachRow(scan func(sqlstore.Row) error) func(*sql.Rows, error) error {
-	return func(rows *sql.Rows, err error) error {
-		if err != nil {
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	for rows.Next() {
+		if err := scan(rows); err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // its error is that of rows.Err
-		for rows.Next() {
-			if err := scan(rows); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
 	}
+	return rows.Err()
 }
 
 // ReadTogether implements sqlstore.Dialect.
@@ -143,7 +144,7 @@ func (t tx) ExecAll(query string, rows [][]any) error {
 
 // Query implements sqlstore.Tx.
 func (t tx) Query(query string, args []any, scan func(sqlstore.Row) error) error {
-	return meaning(eachRow(scan)(t.conn.QueryContext(t.ctx, query, values(args)...)))
+	return meaning(eachRow(scan, func() (*sql.Rows, error) { return t.conn.QueryContext(t.ctx, query, values(args)...) }))
 }
 
 // row reads the first row of a statement; false without one.

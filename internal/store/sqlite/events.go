@@ -14,8 +14,8 @@ const eventsByID = `
 SELECT e.id, e.tenant_id, e.type, e.created_at, e.content_type, e.payload FROM json_each(?1) AS wanted JOIN events e ON e.id = wanted.value`
 
 // Event implements store.LaneReader.
-func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (e hook.Event, err error) {
-	err = sqlstore.ScanEvent(d.row(ctx, eventByID, id, tenant), &e)
+func (d *DB) Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error) {
+	e, err := first(list(ctx, d, sqlstore.ScanEvent, eventByID, id, tenant))
 	return e, d.readErr("read event", err)
 }
 

@@ -11,9 +11,9 @@ import (
 
 // Queries whose plans are tested.
 const (
-	ReadAheadQuery        = readAhead
-	NewestDueQuery        = newestDue
-	NextDueQuery          = nextDue
+	ReadAheadQuery        = string(sqlstore.ReadAhead)
+	NewestDueQuery        = string(sqlstore.NewestDue)
+	NextDueQuery          = string(sqlstore.NextDue)
 	PendingEndpointsQuery = pendingEndpoints
 	PrunableQuery         = prunable
 )

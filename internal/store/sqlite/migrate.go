@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -18,11 +17,7 @@ var migrationFiles embed.FS
 
 // Migrations returns the schema's migrations.
 func Migrations() ([]store.Migration, error) {
-	dir, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("find migrations: %w", err)
-	}
-	return store.LoadMigrations(dir)
+	return store.LoadMigrations(migrationFiles, "migrations")
 }
 
 // Schema is a file opened for nothing but its migrations. It does not lock the
@@ -73,10 +68,7 @@ func (s *Schema) BeginMigration(ctx context.Context) (store.MigrationTx, error) 
 // appliedBy reads the records through any connection.
 type appliedBy struct{ querier }
 
-const (
-	hasMigrations  = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'`
-	listMigrations = `SELECT version, name, checksum, applied_at FROM schema_migrations ORDER BY version`
-)
+const hasMigrations = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'`
 
 // AppliedMigrations returns the records, none without their table.
 func (a appliedBy) AppliedMigrations(ctx context.Context) ([]store.AppliedMigration, error) {
@@ -85,17 +77,13 @@ func (a appliedBy) AppliedMigrations(ctx context.Context) ([]store.AppliedMigrat
 		return nil, err
 	}
 	var out []store.AppliedMigration
-	err := eachRow(sqlstore.Collect(&out, scanMigration))(a.QueryContext(ctx, listMigrations))
+	err := eachRow(sqlstore.Collect(&out, sqlstore.ScanMigration), func() (*sql.Rows, error) { return a.QueryContext(ctx, sqlstore.AppliedMigrations) })
 	return out, err
 }
 
 // BeginMigration makes appliedBy a store.Schema that can only be looked at.
 func (appliedBy) BeginMigration(context.Context) (store.MigrationTx, error) {
 	return nil, errors.ErrUnsupported
-}
-
-func scanMigration(r sqlstore.Row, m *store.AppliedMigration) error {
-	return r.Scan(&m.Version, &m.Name, &m.Checksum, sqlstore.Time(&m.AppliedAt))
 }
 
 type migrationTx struct {

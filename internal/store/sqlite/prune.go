@@ -51,7 +51,7 @@ ON CONFLICT (tenant_id, node_id) DO UPDATE SET stored = stored + excluded.stored
 // Prune implements store.Maintenance. It looks for events without the writer's
 // turn, so that a long search past kept events delays nobody.
 func (d *DB) Prune(ctx context.Context, p store.PruneStep) (store.Pruned, error) {
-	events, err := list(ctx, d, scanID, prunable, hook.IDFloor(p.Before), p.DeadAfter, p.Limit)
+	events, err := list(ctx, d, sqlstore.ScanValue[hook.ID], prunable, hook.IDFloor(p.Before), p.DeadAfter, p.Limit)
 	if err != nil {
 		return store.Pruned{}, d.readErr("find old events", err)
 	}

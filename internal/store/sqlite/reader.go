@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
@@ -29,30 +28,22 @@ func (d *DB) statement(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// row runs a query for one row. Its error, also that of a store that failed for
-// good, comes from Scan.
-func (d *DB) row(ctx context.Context, query string, args ...any) sqlstore.Row {
-	if err := d.usable(); err != nil {
-		return failedRow{err}
-	}
-	stmt, err := d.statement(ctx, query)
-	if err != nil {
-		return failedRow{err}
-	}
-	return stmt.QueryRowContext(ctx, args...)
-}
-
-type failedRow struct{ err error }
-
-func (r failedRow) Scan(...any) error { return r.err }
-
 // list runs a constant query and reads its rows.
 func list[T any](ctx context.Context, d *DB, scan func(sqlstore.Row, *T) error, query string, args ...any) (out []T, err error) {
 	err = d.each(ctx, &sqlstore.Query{SQL: query, Args: args}, sqlstore.Collect(&out, scan))
 	return out, err
 }
 
-func scanID(r sqlstore.Row, id *hook.ID) error { return r.Scan(id) }
+// first is the first row of a list; without one the error is sql.ErrNoRows.
+func first[T any](rows []T, err error) (v T, _ error) {
+	if err == nil && len(rows) == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return v, err
+	}
+	return rows[0], nil
+}
 
 // snapshot runs fn on one connection that sees one state of the store.
 func (d *DB) snapshot(ctx context.Context, fn func(tx) error) error {

@@ -151,8 +151,7 @@ SELECT max(
 
 // MaxID returns the greatest id stored, 0 in an empty store.
 func (d *DB) MaxID(ctx context.Context) (hook.ID, error) {
-	var id hook.ID
-	err := d.row(ctx, maxID).Scan(&id)
+	id, err := first(list(ctx, d, sqlstore.ScanValue[hook.ID], maxID))
 	return id, d.vitalErr("read greatest id", err)
 }
 

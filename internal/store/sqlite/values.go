@@ -23,22 +23,6 @@ func orNull[T interface{ ~int | ~int64 | ~uint8 }](v T) any {
 	return int64(v)
 }
 
-// textOrNull stores the empty string as NULL.
-func textOrNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-// blobOrNull stores no bytes as NULL.
-func blobOrNull(b []byte) any {
-	if len(b) == 0 {
-		return nil
-	}
-	return b
-}
-
 func bit(b bool) int64 {
 	if b {
 		return 1

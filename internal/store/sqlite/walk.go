@@ -16,6 +16,16 @@ func (d dialect) MakeVisible(context.Context, *store.DeliveryFilter) (visible.Ro
 	return visible.Made(), d.usable()
 }
 
+// MakeLaneVisible implements sqlstore.Dialect.
+func (d dialect) MakeLaneVisible(ctx context.Context, _ hook.ID) (visible.Rows, error) {
+	return d.MakeVisible(ctx, nil)
+}
+
+// ReadLane implements sqlstore.Dialect.
+func (d dialect) ReadLane(ctx context.Context, doing string, q *sqlstore.Query, scan func(sqlstore.Row) error) error {
+	return d.Read(ctx, doing, q, scan)
+}
+
 // walkOf adds the source of a walk, the index it goes by and the conditions that
 // lead into it. The states are written out: they must match those of the partial
 // indexes. Without statistics, which the store never gathers, the planner would

@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
 // retryDepth counts the retry queue of one endpoint. Up to upto everything
@@ -27,11 +28,16 @@ FROM (SELECT coalesce(sum(attempts > 0), 0) AS retrying, count(*) AS seen FROM (
 func (d *DB) RetryDepths(ctx context.Context, endpoints []hook.ID, now time.Time, limit int) ([]store.RetryDepth, error) {
 	out := make([]store.RetryDepth, 0, len(endpoints))
 	for _, id := range endpoints {
-		var held, retrying, seen int64
-		if err := d.row(ctx, retryDepth, id, now.UnixMicro(), limit).Scan(&held, &retrying, &seen); err != nil {
+		depth, err := first(list(ctx, d, func(r sqlstore.Row, depth *store.RetryDepth) error {
+			var held, retrying, seen int64
+			err := r.Scan(&held, &retrying, &seen)
+			*depth = store.NewRetryDepth(id, held, retrying, seen, int64(limit))
+			return err
+		}, retryDepth, id, now, limit))
+		if err != nil {
 			return nil, d.readErr("measure retry queue", err)
 		}
-		out = append(out, store.NewRetryDepth(id, held, retrying, seen, int64(limit)))
+		out = append(out, depth)
 	}
 	return out, nil
 }

@@ -32,7 +32,7 @@ func endpointValues(e *hook.Endpoint) ([]any, error) {
 	signatures, errSignatures := document(e.Signatures, "[]")
 	metadata, errMetadata := document(e.Metadata, "{}")
 	return []any{
-		e.ID, e.TenantID, orNull(e.UID), e.URL, e.Description, types, bytesOrNull(e.HeadersSealed), raw(e.Policy), signatures, e.Body,
+		e.ID, e.TenantID, OrNull(e.UID), e.URL, e.Description, types, BytesOrNull(e.HeadersSealed), raw(e.Policy), signatures, e.Body,
 		metadata, e.State, e.StateReason, e.ProbeWantedAt, e.ResetWantedAt, e.UpdatedAt,
 	}, errors.Join(errTypes, errSignatures, errMetadata)
 }
@@ -45,7 +45,7 @@ func roomForEndpoint(tx Tx, tenant hook.ID, most int64) error {
 	if most == 0 {
 		return nil
 	}
-	n, err := one(tx, scanValue[int64], countEndpoints, tenant)
+	n, err := one(tx, ScanValue[int64], countEndpoints, tenant)
 	if err == nil && n >= most {
 		return hook.ErrTooManyEndpoints
 	}
@@ -111,7 +111,7 @@ func (t *Tables) ListEndpoints(ctx context.Context, tenant hook.ID, p store.Page
 // EndpointsOf implements store.Endpoints.
 func (t *Tables) EndpointsOf(ctx context.Context, tenant hook.ID) (all []hook.Endpoint, rev int64, err error) {
 	err = t.dialect.Snapshot(ctx, "read endpoints of tenant", func(tx Tx) error {
-		if rev, err = one(tx, scanValue[int64], configRev, tenant); err != nil {
+		if rev, err = one(tx, ScanValue[int64], configRev, tenant); err != nil {
 			return err
 		}
 		return tx.Query(endpointsOf, []any{tenant}, Collect(&all, scanEndpoint))

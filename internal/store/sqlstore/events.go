@@ -58,5 +58,5 @@ SELECT event_id FROM idempotency_keys WHERE tenant_id = $1 AND scope = 0 AND key
 
 // EventOfKey implements store.EventLog.
 func (t *Tables) EventOfKey(ctx context.Context, tenant hook.ID, key string, now time.Time) (hook.ID, error) {
-	return get(ctx, t, "read event of key", scanValue[hook.ID], eventOfKey, tenant, key, now)
+	return get(ctx, t, "read event of key", ScanValue[hook.ID], eventOfKey, tenant, key, now)
 }

@@ -24,7 +24,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 // CreateKey implements store.Keys.
 func (t *Tables) CreateKey(ctx context.Context, k hook.APIKey, a hook.Audit) error {
 	return t.change(ctx, "create key", a, func(tx Tx) error {
-		_, err := tx.Exec(insertKey, k.ID, orNull(k.TenantID), k.Name, k.Prefix, k.Hash[:], k.Scope, k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
+		_, err := tx.Exec(insertKey, k.ID, OrNull(k.TenantID), k.Name, k.Prefix, k.Hash[:], k.Scope, k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 		return err
 	})
 }
@@ -63,7 +63,7 @@ func (t *Tables) RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hoo
 			return err
 		}
 		if k.Scope == hook.ScopeAdmin && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(now)) {
-			usable, err := one(tx, scanValue[int], countAdminKeys, hook.ScopeAdmin, now)
+			usable, err := one(tx, ScanValue[int], countAdminKeys, hook.ScopeAdmin, now)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func (t *Tables) RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hoo
 
 // CountAdminKeys implements store.Keys.
 func (t *Tables) CountAdminKeys(ctx context.Context, now time.Time) (int, error) {
-	return get(ctx, t, "count admin keys", scanValue[int], countAdminKeys, hook.ScopeAdmin, now)
+	return get(ctx, t, "count admin keys", ScanValue[int], countAdminKeys, hook.ScopeAdmin, now)
 }
 
 // touchKey never moves the last use back: another node may have seen a later one.

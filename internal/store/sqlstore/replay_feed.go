@@ -112,7 +112,7 @@ func (t *Tables) reopen(tx Tx, f *store.Feed, ids []hook.ID, fed *store.Fed) err
 	}
 	var locked []hook.ID
 	if err := tx.Query(visible.Found.Text(lockFound)+t.dialect.Among("d.id", "$1")+` ORDER BY d.id`+t.dialect.ForUpdate("d"),
-		[]any{ids}, Collect(&locked, scanValue[hook.ID])); err != nil {
+		[]any{ids}, Collect(&locked, ScanValue[hook.ID])); err != nil {
 		return err
 	}
 	var endpoints []hook.ID

@@ -34,7 +34,7 @@ func (t *Tables) CreateReplay(ctx context.Context, j hook.ReplayJob, a hook.Audi
 		return fmt.Errorf("create replay: %w", err)
 	}
 	return t.change(ctx, "create replay", a, func(tx Tx) error {
-		_, err := tx.Exec(insertReplay, j.ID, j.TenantID, orNull(j.EndpointID), filter, j.State, string(j.PauseReason), j.PerMinute,
+		_, err := tx.Exec(insertReplay, j.ID, j.TenantID, OrNull(j.EndpointID), filter, j.State, string(j.PauseReason), j.PerMinute,
 			j.CurrentPerMinute, j.Ramp, j.MaxMultiple, j.PauseErrorPercent, j.Cursor, j.EndID, knownTotal(j.Total), j.CreatedBy,
 			j.CreatedAt, j.UpdatedAt)
 		return err

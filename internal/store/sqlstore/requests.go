@@ -28,7 +28,7 @@ WHERE id = $1`
 // RetryDelivery implements store.DeliveryLog.
 func (t *Tables) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (store.DeliveryRow, error) {
 	return t.applyRequest(ctx, "retry delivery", tenant, id, a, func(tx Tx, row *store.DeliveryRow) error {
-		lives, err := one(tx, scanValue[bool], endpointLives, row.EndpointID)
+		lives, err := one(tx, ScanValue[bool], endpointLives, row.EndpointID)
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (t *Tables) RotateSecret(ctx context.Context, s hook.Secret, previousExpire
 		if err := addSecret(tx, s); err != nil {
 			return err
 		}
-		active, err := one(tx, scanValue[int], activeSecrets, s.EndpointID, now)
+		active, err := one(tx, ScanValue[int], activeSecrets, s.EndpointID, now)
 		if err == nil && active > hook.MaxActiveSecrets {
 			return hook.ErrTooManySecrets
 		}

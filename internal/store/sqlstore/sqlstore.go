@@ -22,6 +22,8 @@ import (
 // document or a list. Errors come in the terms of the store's roles, those of
 // package hook among them.
 type Dialect interface {
+	Deliveries
+
 	// Read runs a query and hands its rows to scan.
 	Read(ctx context.Context, doing string, q *Query, scan func(Row) error) error
 	// ReadTogether runs several queries of lanes in one round trip, where there are
@@ -31,9 +33,31 @@ type Dialect interface {
 	Snapshot(ctx context.Context, doing string, fn func(Tx) error) error
 	// Change runs fn in a transaction that is committed unless fn fails.
 	Change(ctx context.Context, doing string, fn func(Tx) error) error
+	// Among is the condition that a column holds a value of a list.
+	Among(column, list string) string
+	// Hint follows the name of a table and names the index to use, where the
+	// dialect leaves that to its statements.
+	Hint(index string) string
+	// ForUpdate follows a query whose rows of one table nobody else may change
+	// before the transaction ends.
+	ForUpdate(table string) string
+	// LanesFrom returns the source of a list of lanes and its first condition. It
+	// begins with what is rarest: storms and warnings, then open lanes.
+	LanesFrom(f store.LaneFilter) string
+}
+
+// Deliveries is the part of a dialect that is about deliveries.
+type Deliveries interface {
 	// MakeVisible makes sure that a read sees all deliveries that the filter may
 	// match, and gives the leave to read them.
 	MakeVisible(ctx context.Context, f *store.DeliveryFilter) (visible.Rows, error)
+	// MakeLaneVisible is MakeVisible for the owner of a lane.
+	MakeLaneVisible(ctx context.Context, endpoint hook.ID) (visible.Rows, error)
+	// ReadLane is Read for the owner of a lane.
+	ReadLane(ctx context.Context, doing string, q *Query, scan func(Row) error) error
+	// FirstAttempt reads the attempt that was stored with the row of delivery $1
+	// of tenant $2: delivery, tenant, endpoint, event, document, excerpt.
+	FirstAttempt() visible.SQL
 	// CancelPending ends all that is pending for an endpoint that is deleted,
 	// and returns how many deliveries that were.
 	CancelPending(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (int64, error)
@@ -46,21 +70,6 @@ type Dialect interface {
 	// CountDue counts up to limit deliveries that are pending for some endpoints,
 	// and due by a moment unless that is zero.
 	CountDue(seen visible.Rows, endpoints []hook.ID, by time.Time, limit int) *Query
-
-	// Among is the condition that a column holds a value of a list.
-	Among(column, list string) string
-	// Hint follows the name of a table and names the index to use, where the
-	// dialect leaves that to its statements.
-	Hint(index string) string
-	// ForUpdate follows a query whose rows of one table nobody else may change
-	// before the transaction ends.
-	ForUpdate(table string) string
-	// FirstAttempt reads the attempt that was stored with the row of delivery $1
-	// of tenant $2: delivery, tenant, endpoint, event, document, excerpt.
-	FirstAttempt() visible.SQL
-	// LanesFrom returns the source of a list of lanes and its first condition. It
-	// begins with what is rarest: storms and warnings, then open lanes.
-	LanesFrom(f store.LaneFilter) string
 }
 
 // Tx is a transaction. Its statements see what it wrote. A row that is not there,
@@ -143,8 +152,8 @@ func Collect[T any](out *[]T, scan func(Row, *T) error) func(Row) error {
 	}
 }
 
-// scanValue reads a row of one column.
-func scanValue[T any](r Row, v *T) error { return r.Scan(v) }
+// ScanValue reads a row of one column.
+func ScanValue[T any](r Row, v *T) error { return r.Scan(v) }
 
 // change runs fn and stores the record of it in one transaction.
 func (t *Tables) change(ctx context.Context, doing string, a hook.Audit, fn func(Tx) error) error {
@@ -158,7 +167,7 @@ func (t *Tables) change(ctx context.Context, doing string, a hook.Audit, fn func
 
 // mismatchOrAbsent explains an update that found no row.
 func mismatchOrAbsent(tx Tx, exists string, args ...any) error {
-	there, err := one(tx, scanValue[bool], exists, args...)
+	there, err := one(tx, ScanValue[bool], exists, args...)
 	if err == nil && there {
 		return hook.ErrVersionMismatch
 	}
@@ -177,7 +186,7 @@ func WriteAudit(tx Tx, a hook.Audit) error {
 	if len(a.Diff) > 0 {
 		diff = a.Diff
 	}
-	_, err := tx.Exec(insertAudit, a.ID, orNull(a.TenantID), a.Actor, a.Action, a.Subject, diff, orNull(a.RequestID), orNull(a.RemoteIP), a.At)
+	_, err := tx.Exec(insertAudit, a.ID, OrNull(a.TenantID), a.Actor, a.Action, a.Subject, diff, OrNull(a.RequestID), OrNull(a.RemoteIP), a.At)
 	return err
 }
 
@@ -194,7 +203,7 @@ INSERT INTO settings AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UP
 // ClaimSetting implements store.Maintenance.
 func (t *Tables) ClaimSetting(ctx context.Context, name, value string) (stored string, err error) {
 	err = t.dialect.Change(ctx, "claim setting", func(tx Tx) (err error) {
-		stored, err = one(tx, scanValue[string], claimSetting, name, value)
+		stored, err = one(tx, ScanValue[string], claimSetting, name, value)
 		return err
 	})
 	return stored, err
@@ -208,4 +217,12 @@ func (t *Tables) SavePolicy(ctx context.Context, hash hook.PolicyHash, body []by
 		_, err := tx.Exec(savePolicy, hash[:], raw(body), now)
 		return err
 	})
+}
+
+// AppliedMigrations reads what ScanMigration scans.
+const AppliedMigrations = `SELECT version, name, checksum, applied_at FROM schema_migrations ORDER BY version`
+
+// ScanMigration reads the record of a migration.
+func ScanMigration(r Row, m *store.AppliedMigration) error {
+	return r.Scan(&m.Version, &m.Name, &m.Checksum, Time(&m.AppliedAt))
 }

@@ -25,7 +25,7 @@ func tenantValues(ten *hook.Tenant) ([]any, error) {
 		return nil, err
 	}
 	metadata, err := document(ten.Metadata, "{}")
-	return []any{ten.ID, orNull(ten.UID), ten.Name, raw(ten.Policy), limits, metadata, ten.UpdatedAt}, err
+	return []any{ten.ID, OrNull(ten.UID), ten.Name, raw(ten.Policy), limits, metadata, ten.UpdatedAt}, err
 }
 
 const insertTenant = `
@@ -121,7 +121,7 @@ func (t *Tables) DeleteTenant(ctx context.Context, id hook.ID, a hook.Audit) err
 		if err := tx.Lock(LockConfig, id); err != nil {
 			return err
 		}
-		if used, err := one(tx, scanValue[bool], tenantInUse, id); err != nil || used {
+		if used, err := one(tx, ScanValue[bool], tenantInUse, id); err != nil || used {
 			return cmp.Or(err, hook.ErrTenantNotEmpty)
 		}
 		var removed int64
@@ -142,7 +142,7 @@ const configRev = `SELECT config_rev FROM tenants WHERE id = $1`
 
 // ConfigRev implements store.Tenants.
 func (t *Tables) ConfigRev(ctx context.Context, tenant hook.ID) (int64, error) {
-	return get(ctx, t, "read configuration revision", scanValue[int64], configRev, tenant)
+	return get(ctx, t, "read configuration revision", ScanValue[int64], configRev, tenant)
 }
 
 const moveConfigOn = `UPDATE tenants SET config_rev = config_rev + 1 WHERE id = $1`

@@ -9,8 +9,8 @@ import (
 
 // In the database NULL stands for a zero value: not yet, none, unknown.
 
-// orNull stores the zero value as NULL.
-func orNull[T comparable](v T) any {
+// OrNull stores the zero value as NULL.
+func OrNull[T comparable](v T) any {
 	var zero T
 	if v == zero {
 		return nil
@@ -18,8 +18,8 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// bytesOrNull stores no bytes as NULL.
-func bytesOrNull(b []byte) any {
+// BytesOrNull stores no bytes as NULL.
+func BytesOrNull(b []byte) any {
 	if len(b) == 0 {
 		return nil
 	}

@@ -84,7 +84,7 @@ func scan[R any](ctx context.Context, t *Tables, seen visible.Rows, doing string
 			return number(t.dialect.CountDue(seen, endpoints, by, limit))
 		},
 		Endpoints: func(tenant hook.ID, limit int) ([]hook.ID, error) {
-			return list(ctx, t, doing, scanValue[hook.ID], &Query{SQL: endpointsOfTenant, Args: []any{tenant, limit}})
+			return list(ctx, t, doing, ScanValue[hook.ID], &Query{SQL: endpointsOfTenant, Args: []any{tenant, limit}})
 		},
 	}
 }

@@ -148,7 +148,7 @@ func (t *Tables) WriteOperational(ctx context.Context, events []hook.Operational
 	rows := make([][]any, len(events))
 	for i := range events {
 		e := &events[i]
-		rows[i] = []any{e.ID, orNull(e.TenantID), orNull(e.EndpointID), string(e.Type), e.At, raw(e.Detail)}
+		rows[i] = []any{e.ID, OrNull(e.TenantID), OrNull(e.EndpointID), string(e.Type), e.At, raw(e.Detail)}
 	}
 	return t.dialect.Change(ctx, "write operational events", func(tx Tx) error { return tx.ExecAll(insertOperational, rows) })
 }

@@ -17,14 +17,17 @@ import (
 type Features struct {
 	// Audits returns all audit records, oldest first.
 	Audits func(t testing.TB, db store.DB) []hook.Audit
+	// Part of Parts is what is run of the suite: groups that may run beside those
+	// of other parts, on another database. 0 parts: all of it.
+	Part, Parts int
 }
 
-// RunWith runs the whole contract. open returns a new, empty store with the
+// RunWith runs the contract, or a part of it. open returns a new, empty store with the
 // schema in place and closes it when the test ends.
 func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 	t.Helper()
 	s := suite{features: f, open: open}
-	for _, group := range []struct {
+	for i, group := range []struct {
 		name  string
 		tests []test
 	}{
@@ -54,6 +57,9 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Audit", auditTests},
 		{"Store", storeTests},
 	} {
+		if f.Parts > 0 && i%f.Parts != f.Part {
+			continue
+		}
 		t.Run(group.name, func(t *testing.T) {
 			for _, tc := range group.tests {
 				t.Run(tc.name, func(t *testing.T) {

@@ -210,10 +210,7 @@ func (r *Relay) route(event []byte) ([]string, error) {
 	return r.urls[group], nil
 }
 
-var (
-	header = http.Header{"Content-Type": {"application/json"}}
-	fields = []egress.Field{{Name: "Content-Type", Value: "application/json"}}
-)
+var fields = []egress.Field{{Name: "Content-Type", Value: "application/json"}}
 
 // forward sends until ctx ends. What fails is lost, and the benchmark says so.
 func (r *Relay) forward(ctx context.Context) {

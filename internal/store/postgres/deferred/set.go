@@ -42,7 +42,8 @@ func (s *set) remove(id hook.ID) {
 		return
 	}
 	delete(s.byID, id)
-	if s.endpoints[d.Endpoint]--; s.endpoints[d.Endpoint] == 0 {
+	s.endpoints[d.Endpoint]--
+	if s.endpoints[d.Endpoint] == 0 {
 		delete(s.endpoints, d.Endpoint)
 	}
 }

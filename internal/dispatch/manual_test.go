@@ -1,10 +1,12 @@
 package dispatch_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
@@ -59,4 +61,34 @@ func TestWishDuringARequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestManualRetryOvertakesTheBacklog: on a closed lane too, a delivery that a
+// person asked for does not wait for thousands of others.
+func TestManualRetryOvertakesTheBacklog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var status atomic.Int64
+		status.Store(404)
+		r := newRig(t, func(arrival) egress.Result {
+			time.Sleep(100 * time.Millisecond)
+			return egress.Result{Status: int(status.Load())}
+		}, settings(func(c *dispatch.Config) { c.Window = 100 }))
+		defer r.close()
+		e := r.endpoint(`{"concurrency":1}`)
+		id := r.publish(e, 1)[0]
+		time.Sleep(time.Second)
+		status.Store(200)
+		ids := r.publish(e, 1000)
+		time.Sleep(time.Second)
+		r.retry(id)
+		time.Sleep(time.Second)
+		if n := len(r.sink.of(id)); n != 2 {
+			t.Errorf("%d arrivals a second after the wish, want the manual one", n)
+		}
+		time.Sleep(5 * time.Minute)
+		if got := r.count(ids)[hook.Delivered]; got != 1000 || len(r.sink.seen()) != 1002 {
+			t.Errorf("%d of 1000 delivered in %d arrivals", got, len(r.sink.seen()))
+		}
+	})
 }

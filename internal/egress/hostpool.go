@@ -7,9 +7,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// host is what the pool knows about one address. All of it is used with the
+// hostPool is what the pool knows about one address. All of it is used with the
 // pool's lock held.
-type host struct {
+type hostPool struct {
 	address netip.AddrPort
 	open    int     // being opened, in use or idle
 	busy    int     // those without the idle ones
@@ -36,7 +36,7 @@ const keptPart = 8
 // allows reports whether a tenant may use one more of the connections to a host,
 // of which there are at most so many. As long as others use or want some as well,
 // it may have half of them; and half of what is left of those that are kept.
-func (at *host) allows(tenant hook.ID, most int) bool {
+func (at *hostPool) allows(tenant hook.ID, most int) bool {
 	own, has := at.tenants[tenant]
 	free := most - at.busy
 	if 2*own.busy < free {
@@ -47,7 +47,7 @@ func (at *host) allows(tenant hook.ID, most int) bool {
 }
 
 // change adds to the tenant's share.
-func (at *host) change(tenant hook.ID, busy, waiting int) {
+func (at *hostPool) change(tenant hook.ID, busy, waiting int) {
 	s := at.tenants[tenant]
 	s.busy += busy
 	s.waiting += waiting
@@ -59,16 +59,16 @@ func (at *host) change(tenant hook.ID, busy, waiting int) {
 	at.tenants[tenant] = s
 }
 
-func (at *host) use(tenant hook.ID)   { at.change(tenant, 1, 0) }
-func (at *host) unuse(tenant hook.ID) { at.change(tenant, -1, 0) }
+func (at *hostPool) use(tenant hook.ID)   { at.change(tenant, 1, 0) }
+func (at *hostPool) unuse(tenant hook.ID) { at.change(tenant, -1, 0) }
 
-func (at *host) line(w *waiter) {
+func (at *hostPool) line(w *waiter) {
 	at.waiting = append(at.waiting, w)
 	at.change(w.key.tenant, 0, 1)
 }
 
 // leave reports whether w was waiting.
-func (at *host) leave(w *waiter) bool {
+func (at *hostPool) leave(w *waiter) bool {
 	i := slices.Index(at.waiting, w)
 	if i >= 0 {
 		at.waiting = slices.Delete(at.waiting, i, i+1)
