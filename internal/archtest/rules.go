@@ -71,7 +71,7 @@ var allowed = map[string]imports{
 	},
 	"internal/dispatch/lease": {own: in("internal/hook", "internal/store")},
 	"internal/replay":         {own: in("internal/hook", "internal/policy", "internal/store")},
-	"internal/retention":      {own: in("internal/hook", "internal/store")},
+	"internal/retention":      {own: in("internal/hook", "internal/stats", "internal/store")},
 	"internal/watch":          {own: in("internal/hook", "internal/store")},
 	"internal/metric": {
 		own:       in("internal/hook"),
@@ -79,7 +79,7 @@ var allowed = map[string]imports{
 	},
 	"internal/api": {
 		own: in(
-			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
+			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
 			"internal/api/accept", "internal/api/rest", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
@@ -89,7 +89,7 @@ var allowed = map[string]imports{
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/view": {
-		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/store"),
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/rest": {
