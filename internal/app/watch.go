@@ -24,12 +24,7 @@ func (a *App) buildWatch() (err error) {
 	if err != nil {
 		return err
 	}
-	a.metrics = metric.New(func() metric.Lanes {
-		f := a.watch.Figures()
-		return metric.Lanes{
-			Storms: f.Storms, Warnings: f.Warnings, Open: f.Open, Closed: f.Closed, MaxRatio: f.MaxRatio, EventsDropped: f.Losses,
-		}
-	})
+	a.metrics = metric.New(a.watch.Figures)
 	if a.opts.DatabaseURL == "" {
 		a.metrics.WatchStore(a.storeWatch.state)
 	}

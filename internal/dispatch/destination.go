@@ -162,11 +162,3 @@ func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
-
-// secretHeader reports whether the values of a header are never shown.
-func (t *destination) secretHeader(name string) bool {
-	if name == sign.HeaderSignature {
-		return true
-	}
-	return slices.Contains(t.private, name)
-}

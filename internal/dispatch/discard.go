@@ -17,11 +17,6 @@ func (r *runner) discards() bool {
 		r.lane.State() != lane.Closed && !r.lane.Paused()
 }
 
-// holds reports whether what is due waits, on disk for the most part.
-func (r *runner) holds(now time.Time) bool {
-	return !r.lane.BlockedSince(now).IsZero() && !r.discards()
-}
-
 // discard ends what waits in a lane that discards, but for what a person asked
 // for and, while a probe is due, the delivery that will be it. What is on disk
 // comes here window by window: an ended delivery leaves the window when its end

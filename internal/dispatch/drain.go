@@ -20,14 +20,12 @@ func (d *Dispatcher) drain() {
 			return
 		}
 	}
-	if !d.await(settleGrace, d.saved) {
+	if !d.await(settleGrace, func() bool { return d.unsaved.Load() <= 0 }) {
 		d.cfg.Log.Warn("lanes were left without their last checkpoint", "lanes", d.unsaved.Load())
 	}
 }
 
 func (d *Dispatcher) settled() bool { return d.slots.used() == 0 }
-
-func (d *Dispatcher) saved() bool { return d.unsaved.Load() <= 0 }
 
 // stopAdmitting returns when no loop starts another attempt: one in the middle
 // of its turn may just be starting some.

@@ -19,7 +19,7 @@ type hinter struct {
 	mu        sync.Mutex
 	waiting   map[hint]struct{}
 	announced []store.Announced
-	wake      chan struct{}
+	wake      alarm
 }
 
 // hint is one id to be told.
@@ -38,7 +38,7 @@ func newHinter(cfg Config) *hinter {
 	return &hinter{
 		hints: cfg.Hints, log: cfg.Log,
 		waiting: make(map[hint]struct{}),
-		wake:    make(chan struct{}, 1),
+		wake:    newAlarm(),
 	}
 }
 
@@ -50,7 +50,7 @@ func (t *hinter) tell(kind store.HintKind, id hook.ID) {
 	t.mu.Lock()
 	t.waiting[hint{kind, id}] = struct{}{}
 	t.mu.Unlock()
-	t.wakeUp()
+	t.wake.ring()
 }
 
 // announce queues the announcement of a delivery whose lane is another node's.
@@ -65,14 +65,7 @@ func (t *hinter) announce(d *hook.Delivery) {
 		t.waiting[hint{store.HintDue, d.EndpointID}] = struct{}{}
 	}
 	t.mu.Unlock()
-	t.wakeUp()
-}
-
-func (t *hinter) wakeUp() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.wake.ring()
 }
 
 func (t *hinter) run(ctx context.Context) {

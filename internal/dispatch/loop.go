@@ -19,9 +19,9 @@ type loop struct {
 	d   *Dispatcher
 	rng *rand.Rand
 
-	mu     sync.Mutex
-	inbox  mail
-	wakeCh chan struct{} // capacity 1
+	mu    sync.Mutex
+	inbox mail
+	wake  alarm
 
 	shards    map[int]int64  // owned shards and their epochs
 	unsettled map[int]int    // attempts per owned shard that are not settled
@@ -62,7 +62,7 @@ type arrival struct {
 func newLoop(d *Dispatcher, n uint64) *loop {
 	l := &loop{
 		d: d, rng: rand.New(rand.NewPCG(d.cfg.Seed, n)),
-		wakeCh:    make(chan struct{}, 1),
+		wake:      newAlarm(),
 		shards:    make(map[int]int64),
 		unsettled: make(map[int]int),
 		leaving:   make(map[int]func()),
@@ -75,9 +75,15 @@ func newLoop(d *Dispatcher, n uint64) *loop {
 	return l
 }
 
-func (l *loop) wakeUp() {
+// alarm wakes a goroutine that waits for it, or will: once, however often it rang
+// meanwhile.
+type alarm chan struct{}
+
+func newAlarm() alarm { return make(alarm, 1) }
+
+func (a alarm) ring() {
 	select {
-	case l.wakeCh <- struct{}{}:
+	case a <- struct{}{}:
 	default:
 	}
 }
@@ -87,7 +93,7 @@ func (l *loop) post(fn func()) {
 	l.mu.Lock()
 	l.inbox.calls = append(l.inbox.calls, fn)
 	l.mu.Unlock()
-	l.wakeUp()
+	l.wake.ring()
 }
 
 // postAfter is post after a while.
@@ -105,14 +111,14 @@ func (l *loop) deliver(m *mail) {
 	l.inbox.settled = append(l.inbox.settled, m.settled...)
 	l.inbox.saved = append(l.inbox.saved, m.saved...)
 	l.mu.Unlock()
-	l.wakeUp()
+	l.wake.ring()
 }
 
 func (l *loop) answered(f *flight) {
 	l.mu.Lock()
 	l.inbox.results = append(l.inbox.results, f)
 	l.mu.Unlock()
-	l.wakeUp()
+	l.wake.ring()
 }
 
 // run turns until ctx ends.
@@ -125,7 +131,7 @@ func (l *loop) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.wakeCh:
+		case <-l.wake:
 		case <-timer.C:
 			set = time.Time{}
 		}
@@ -136,9 +142,9 @@ func (l *loop) run(ctx context.Context) {
 
 		l.turn(time.Now(), &m)
 		spare = m
-		if at := l.nextWake(); !at.IsZero() && !at.Equal(set) {
-			set = at
-			timer.Reset(time.Until(at))
+		if len(l.wakes) > 0 && !l.wakes[0].wakeAt.Equal(set) {
+			set = l.wakes[0].wakeAt
+			timer.Reset(time.Until(set))
 		}
 	}
 }
@@ -202,7 +208,7 @@ func (l *loop) pumpAll(now time.Time) {
 		l.isStarved = starving
 		if starving {
 			l.d.slots.starved.Add(1)
-			l.wakeUp() // a slot may have come free before we were counted
+			l.wake.ring() // a slot may have come free before we were counted
 		} else {
 			l.d.slots.starved.Add(-1)
 		}
@@ -234,14 +240,6 @@ func (l *loop) feedStarved() {
 			delete(l.starved, tenant)
 		}
 	}
-}
-
-// nextWake is until when the loop may rest if no mail comes; zero: for ever.
-func (l *loop) nextWake() time.Time {
-	if len(l.wakes) == 0 {
-		return time.Time{}
-	}
-	return l.wakes[0].wakeAt
 }
 
 // arrive takes a delivery straight from its commit.

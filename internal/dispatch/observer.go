@@ -1,9 +1,6 @@
 package dispatch
 
-import (
-	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/policy"
-)
+import "github.com/breakwaterhq/breakwater/internal/hook"
 
 // Observer hears what happens on the lanes of this node. The event loops call
 // it, so it must return at once.
@@ -30,11 +27,4 @@ type Attempted struct {
 	Reason           hook.Reason
 	State            hook.DeliveryState // the delivery's, after it
 	Attempts         int                // of the delivery, this one included
-}
-
-func (l *loop) tellAttempt(f *flight, v policy.Verdict, after *hook.Delivery) {
-	l.d.cfg.Observer.Attempted(Attempted{
-		Tenant: f.r.tenant, Endpoint: f.r.endpoint, Kind: f.kind, Class: v.Class, Reason: v.Reason,
-		State: after.State, Attempts: after.Attempts,
-	})
 }

@@ -164,7 +164,7 @@ func (l *loop) evictToDisk(r *runner) {
 // leaveAnnouncedOnDisk leaves what was announced to a lane that holds on disk when it has
 // enough in memory to choose a probe from: it will have rows when the lane may send.
 func (l *loop) leaveAnnouncedOnDisk(now time.Time, r *runner) {
-	if len(r.announced) > 0 && r.holds(now) && r.win.HasProbes() {
+	if len(r.announced) > 0 && r.gate(now).Holds && r.win.HasProbes() {
 		r.announced = nil
 		r.win.Announced(now)
 	}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/window"
 )
@@ -44,7 +46,10 @@ func (l *loop) result(now time.Time, f *flight) {
 	}
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
 	r.win.Answered(f.it, s.Delivery)
-	l.tellAttempt(f, v, &s.Delivery)
+	l.d.cfg.Observer.Attempted(Attempted{
+		Tenant: r.tenant, Endpoint: r.endpoint, Kind: f.kind, Class: v.Class, Reason: v.Reason,
+		State: s.Delivery.State, Attempts: s.Delivery.Attempts,
+	})
 	if r.dropped { // its endpoint was deleted; what happened is recorded
 		l.d.cfg.Settler.Settle(s, nil)
 		return
@@ -146,7 +151,7 @@ func (t *destination) masked(fields []egress.Field) map[string][]string {
 	for i, f := range fields {
 		values[i] = f.Value
 		out[f.Name] = values[i : i+1 : i+1]
-		if t.secretHeader(f.Name) {
+		if f.Name == sign.HeaderSignature || slices.Contains(t.private, f.Name) {
 			out[f.Name] = hidden
 		}
 	}

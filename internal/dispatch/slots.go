@@ -131,7 +131,7 @@ func (d *Dispatcher) release(tenants ...hook.ID) {
 	d.slots.giveBack(tenants)
 	if d.slots.starved.Load() > 0 {
 		for _, l := range d.loops {
-			l.wakeUp()
+			l.wake.ring()
 		}
 	}
 }

@@ -81,10 +81,3 @@ func (a *attempt) phases() hook.Phases {
 	}
 	return p
 }
-
-func (a *attempt) remoteAddr() string {
-	if a.conn == nil {
-		return ""
-	}
-	return a.conn.remote
-}

@@ -107,7 +107,7 @@ func New(cfg Config) (*Client, error) {
 		keep:         max(cfg.ResponseKeep, 0),
 	}
 	if cfg.Proxy != nil {
-		c.carrier = newStandard(cfg, roots, (&proxyDialer{}).dial)
+		c.carrier = newStandard(cfg, roots, dialProxy)
 	} else {
 		c.carrier = newLean(cfg, roots, newDialer(g, cfg.Resolver))
 	}
@@ -257,7 +257,9 @@ func (h *hop) try() Result {
 			res = failed(a.explain(h, err))
 		}
 		res.Phases = a.phases()
-		res.RemoteAddr = a.remoteAddr()
+		if a.conn != nil {
+			res.RemoteAddr = a.conn.remote
+		}
 		return res
 	}
 }

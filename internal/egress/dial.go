@@ -181,11 +181,9 @@ func (d *dialer) connectOne(ctx context.Context, target netip.AddrPort, limit ti
 	return c, nil
 }
 
-// proxyDialer connects to the operator's proxy, which is then the guard:
-// addresses cannot be judged here because the proxy resolves the names.
-type proxyDialer struct{ tcp net.Dialer }
-
-func (d *proxyDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dialProxy connects to the operator's proxy, which is then the guard: addresses
+// cannot be judged here because the proxy resolves the names.
+func dialProxy(ctx context.Context, network, address string) (net.Conn, error) {
 	a := attemptFrom(ctx)
 	if a == nil {
 		return nil, &BlockedError{Rule: "dial outside of an attempt"}
@@ -195,7 +193,7 @@ func (d *proxyDialer) dial(ctx context.Context, network, address string) (net.Co
 	defer cancel()
 	a.enter(stageConnecting)
 	start := time.Now()
-	tcp, err := d.tcp.DialContext(ctx, network, address)
+	tcp, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	a.tcp.Store(int64(time.Since(start)))
 	if err != nil {
 		return nil, &reasonError{hook.LocalError, fmt.Errorf("connect to proxy: %w", err)}

@@ -137,6 +137,16 @@ type NodeWatch struct {
 	UpdatedAt time.Time
 }
 
+// LaneFigures are what a node last saw of its lanes.
+type LaneFigures struct {
+	Storms        int     // endpoints in a storm
+	Warnings      int     // retry queues that grow
+	Open          int     // breakers
+	Closed        int     // breakers of lanes with traffic in the last 15 minutes
+	MaxRatio      float64 // greatest retry ratio of lanes with at least 20 attempts
+	EventsDropped uint64  // operational events that were not stored
+}
+
 // SystemSignal is a state of the whole fleet that needs attention.
 type SystemSignal uint8
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,6 @@ const quotaEvery = time.Second
 // quota refuses events before the disk is full or one tenant fills it.
 type quota struct {
 	cfg Config
-	log *slog.Logger
 
 	diskLow     atomic.Bool // below the reserve
 	diskVeryLow atomic.Bool // below half of it
@@ -39,8 +37,7 @@ type quota struct {
 
 func newQuota(cfg Config) *quota {
 	return &quota{
-		cfg: cfg, log: cfg.Log,
-		used: make(map[hook.ID]store.Usage), since: make(map[hook.ID]store.Usage), rates: make(map[hook.ID]*rate.Limiter),
+		cfg: cfg, used: make(map[hook.ID]store.Usage), since: make(map[hook.ID]store.Usage), rates: make(map[hook.ID]*rate.Limiter),
 	}
 }
 
@@ -62,9 +59,9 @@ func (q *quota) measure(ctx context.Context) {
 	if q.cfg.DiskFree != nil {
 		free, err := q.cfg.DiskFree()
 		if err != nil {
-			q.log.Warn("free disk space could not be read", "error", err)
+			q.cfg.Log.Warn("free disk space could not be read", "error", err)
 		} else if low := free < q.cfg.DiskReserve; low != q.diskLow.Swap(low) {
-			q.log.Warn("disk reserve", "reached", low, "free_bytes", free, "reserve_bytes", q.cfg.DiskReserve)
+			q.cfg.Log.Warn("disk reserve", "reached", low, "free_bytes", free, "reserve_bytes", q.cfg.DiskReserve)
 		}
 		q.diskVeryLow.Store(err == nil && free < q.cfg.DiskReserve/2)
 	}
@@ -77,7 +74,7 @@ func (q *quota) measure(ctx context.Context) {
 	if err == nil {
 		q.used, q.since = used, q.during
 	} else if ctx.Err() == nil {
-		q.log.Warn("usage of tenants could not be read", "error", err)
+		q.cfg.Log.Warn("usage of tenants could not be read", "error", err)
 	}
 	q.during = nil
 }

@@ -34,12 +34,6 @@ const (
 
 type attempts [kinds][classes][reasons]atomic.Uint64
 
-func (t *attempts) add(k hook.AttemptKind, c hook.Class, r hook.Reason) {
-	if k < kinds && c < classes && r < reasons {
-		t[k][c][r].Add(1)
-	}
-}
-
 // Describe implements prometheus.Collector.
 func (t *attempts) Describe(ch chan<- *prometheus.Desc) { ch <- attemptsDesc }
 
@@ -62,12 +56,6 @@ func (t *attempts) Collect(ch chan<- prometheus.Metric) {
 var tries = []string{"0", "1", "2", "3+"}
 
 type settled [states][4]atomic.Uint64
-
-func (t *settled) add(s hook.DeliveryState, attempts int) {
-	if s < states {
-		t[s][min(max(attempts, 0), len(tries)-1)].Add(1)
-	}
-}
 
 // Describe implements prometheus.Collector.
 func (t *settled) Describe(ch chan<- *prometheus.Desc) { ch <- settledDesc }
@@ -94,7 +82,7 @@ func breakerTransitions(to string) prometheus.Counter {
 }
 
 // laneMetrics ask for the state of the lanes when they are read.
-func laneMetrics(lanes func() Lanes) []prometheus.Collector {
+func laneMetrics(lanes func() hook.LaneFigures) []prometheus.Collector {
 	breakers := func(state string, count func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "breakwater_breakers", Help: "Breakers of this node's lanes; closed ones only with traffic in the last 15 minutes.",

@@ -21,15 +21,6 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// Lanes is the state of this node's lanes at one moment.
-type Lanes struct {
-	Storms        int     // endpoints in a retry storm
-	Warnings      int     // retry queues that grow
-	Open, Closed  int     // breakers
-	MaxRatio      float64 // greatest retry ratio
-	EventsDropped uint64  // operational events
-}
-
 // Store is the state of the embedded store at one moment.
 type Store struct {
 	DamagedReads uint64 // reads that met damage
@@ -48,7 +39,7 @@ type Metrics struct {
 
 // New returns metrics that ask lanes for the state of the lanes when they are
 // read.
-func New(lanes func() Lanes) *Metrics {
+func New(lanes func() hook.LaneFigures) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), opened: breakerTransitions("open"), closed: breakerTransitions("closed")}
 	m.registry.MustRegister(laneMetrics(lanes)...)
 	m.registry.MustRegister(
@@ -66,11 +57,17 @@ func (m *Metrics) WatchStore(state func() Store) { m.registry.MustRegister(store
 // Attempted counts an attempt that has ended. It allocates nothing and never
 // waits.
 func (m *Metrics) Attempted(kind hook.AttemptKind, class hook.Class, reason hook.Reason) {
-	m.attempts.add(kind, class, reason)
+	if kind < kinds && class < classes && reason < reasons {
+		m.attempts[kind][class][reason].Add(1)
+	}
 }
 
 // Settled counts a delivery that has ended after so many attempts.
-func (m *Metrics) Settled(state hook.DeliveryState, attempts int) { m.settled.add(state, attempts) }
+func (m *Metrics) Settled(state hook.DeliveryState, attempts int) {
+	if state < states {
+		m.settled[state][min(max(attempts, 0), len(tries)-1)].Add(1)
+	}
+}
 
 // BreakerOpened counts a lane that opened.
 func (m *Metrics) BreakerOpened() { m.opened.Inc() }

@@ -29,8 +29,8 @@ func scrape(t *testing.T, m *metric.Metrics) []string {
 
 func TestNamesAndLabels(t *testing.T) {
 	t.Parallel()
-	m := metric.New(func() metric.Lanes {
-		return metric.Lanes{Storms: 2, Warnings: 3, Open: 4, Closed: 50, MaxRatio: 9.5, EventsDropped: 7}
+	m := metric.New(func() hook.LaneFigures {
+		return hook.LaneFigures{Storms: 2, Warnings: 3, Open: 4, Closed: 50, MaxRatio: 9.5, EventsDropped: 7}
 	})
 	m.Attempted(hook.First, hook.Success, hook.OK)
 	m.Attempted(hook.Retry, hook.Down, hook.ConnectRefused)
@@ -75,7 +75,7 @@ func TestNamesAndLabels(t *testing.T) {
 // that grew would silently not be counted.
 func TestEveryMemberHasASeries(t *testing.T) {
 	t.Parallel()
-	m := metric.New(func() metric.Lanes { return metric.Lanes{} })
+	m := metric.New(func() hook.LaneFigures { return hook.LaneFigures{} })
 	want := 0
 	for kind := hook.First; kind <= hook.Manual; kind++ {
 		for _, class := range hook.Classes() {
@@ -100,7 +100,7 @@ func TestEveryMemberHasASeries(t *testing.T) {
 }
 
 func BenchmarkAttempted(b *testing.B) {
-	m := metric.New(func() metric.Lanes { return metric.Lanes{} })
+	m := metric.New(func() hook.LaneFigures { return hook.LaneFigures{} })
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Attempted(hook.Retry, hook.Down, hook.ConnectRefused)

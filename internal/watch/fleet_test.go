@@ -179,7 +179,7 @@ func TestRecordNeverBlocks(t *testing.T) {
 			n.Record(1, 2, hook.EndpointDisabled, map[string]string{"reason": "gone"})
 		}
 		synctest.Wait()
-		losses := int(n.Figures().Losses)
+		losses := int(n.Figures().EventsDropped)
 		if losses == 0 || losses > told-1024 {
 			t.Errorf("%d of %d were dropped", losses, told)
 		}

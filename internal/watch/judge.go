@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,10 +55,6 @@ type judge struct {
 	failing  bool
 }
 
-func newJudge(w *Watcher) judge {
-	return judge{w: w, subjects: make(map[hook.ID]*subject), gone: make(map[hook.ID]bool)}
-}
-
 // round judges every lane and then the whole. A store that is away costs what
 // it is asked for, nothing else: storms are judged in memory.
 func (j *judge) round(ctx context.Context, now time.Time, s sweep) {
@@ -89,11 +86,7 @@ func (j *judge) refresh(s sweep) {
 			delete(j.subjects, id)
 		}
 	}
-	for id := range j.gone {
-		if !j.w.cfg.Owns(hook.ShardOf(id)) {
-			delete(j.gone, id)
-		}
-	}
+	maps.DeleteFunc(j.gone, func(id hook.ID, _ bool) bool { return !j.w.cfg.Owns(hook.ShardOf(id)) })
 	for _, l := range s.lanes {
 		sub := j.subject(l.tenant, l.endpoint)
 		sub.counts, sub.open = l.counts, l.open
@@ -338,7 +331,7 @@ func (j *judge) nodeWatch(now time.Time, s sweep) *hook.NodeWatch {
 	return &n
 }
 
-func (j *judge) figures() (f Figures) {
+func (j *judge) figures() (f hook.LaneFigures) {
 	for _, sub := range j.subjects {
 		if sub.storm.Active() {
 			f.Storms++

@@ -193,12 +193,9 @@ func (t *tracks) sweep(b int64, owns func(shard int) bool) sweep {
 		p := &t.pieces[i]
 		p.mu.Lock()
 		for id, l := range p.lanes {
-			switch {
-			case !owns(hook.ShardOf(id)):
+			if !owns(hook.ShardOf(id)) || !l.open && !l.openedAt.After(since) && l.window.Empty(b) {
 				delete(p.lanes, id)
-			case !l.open && !l.openedAt.After(since) && l.window.Empty(b):
-				delete(p.lanes, id)
-			default:
+			} else {
 				s.add(id, l, b, since)
 			}
 		}

@@ -44,22 +44,12 @@ type Config struct {
 	Owns func(shard int) bool
 }
 
-// Figures are what the watcher last saw, over the lanes of this node.
-type Figures struct {
-	Storms   int     // endpoints in a storm
-	Warnings int     // retry queues that grow
-	Open     int     // breakers
-	Closed   int     // breakers of lanes with traffic in the last 15 minutes
-	MaxRatio float64 // greatest retry ratio of lanes with at least 20 attempts
-	Losses   uint64  // operational events that were dropped
-}
-
 // Watcher watches. Make one with New.
 type Watcher struct {
 	cfg     Config
 	tracks  *tracks
 	events  *recorder
-	figures atomic.Pointer[Figures]
+	figures atomic.Pointer[hook.LaneFigures]
 	judge   judge // belongs to the goroutine of Run
 }
 
@@ -69,8 +59,8 @@ func New(cfg Config) (*Watcher, error) {
 		return nil, errors.New("watch: Store, IDs, Node, Log and Owns are required")
 	}
 	w := &Watcher{cfg: cfg, tracks: newTracks(time.Now()), events: newRecorder(&cfg)}
-	w.figures.Store(&Figures{})
-	w.judge = newJudge(w)
+	w.figures.Store(&hook.LaneFigures{})
+	w.judge = judge{w: w, subjects: make(map[hook.ID]*subject), gone: make(map[hook.ID]bool)}
 	return w, nil
 }
 
@@ -126,9 +116,9 @@ func (w *Watcher) round(ctx context.Context) {
 }
 
 // Figures returns what the last round saw.
-func (w *Watcher) Figures() Figures {
+func (w *Watcher) Figures() hook.LaneFigures {
 	f := *w.figures.Load()
-	f.Losses = w.events.losses.Load()
+	f.EventsDropped = w.events.losses.Load()
 	return f
 }
 

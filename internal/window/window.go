@@ -114,7 +114,7 @@ func (w *Window) Admit(now time.Time, d *hook.Delivery, from Source, g Gate) *It
 	case w.knows(d.ID):
 		return nil
 	case d.DueAt.After(now) || !w.hasRoom(d, from, g):
-		w.noteDue(d.DueAt)
+		w.Announced(d.DueAt)
 		return nil
 	default:
 		return w.queue(d, from)
@@ -225,7 +225,7 @@ func (w *Window) Spares(id hook.ID, n int) bool {
 func (w *Window) Evict(id hook.ID) *Item {
 	it := w.items[id]
 	w.dequeue(it)
-	w.noteDue(it.Delivery.DueAt)
+	w.Announced(it.Delivery.DueAt)
 	if it.unsettled > 0 {
 		return nil
 	}
@@ -243,7 +243,7 @@ func (w *Window) RowsChanged(now time.Time) {
 }
 
 func (w *Window) lookAgain(now time.Time) {
-	w.noteDue(now)
+	w.Announced(now)
 	w.lookNewest = true
 }
 
@@ -286,7 +286,7 @@ func (w *Window) Settled(now time.Time, d *hook.Delivery, refused bool) (*Item, 
 	}
 	w.forget(d.ID)
 	if d.State == hook.Pending {
-		w.noteDue(d.DueAt)
+		w.Announced(d.DueAt)
 	}
 	if it.mustReread { // it may have been asked for while it was on its way
 		w.lookAgain(now)
@@ -313,9 +313,7 @@ func (w *Window) forget(id hook.ID) *Item {
 }
 
 // Announced notes that a delivery on disk falls due at t.
-func (w *Window) Announced(t time.Time) { w.noteDue(t) }
-
-func (w *Window) noteDue(t time.Time) {
+func (w *Window) Announced(t time.Time) {
 	w.diskDue = Earliest(w.diskDue, t)
 	w.reads.due(t)
 }

@@ -29,13 +29,8 @@ func (o *Owner) releaseDrained(drained <-chan store.Held, n int) {
 		case <-o.alive.Done():
 			return // stopping: everything is released at the end
 		}
-		for more := true; more; {
-			select {
-			case h := <-drained:
-				ready = append(ready, h)
-			default:
-				more = false
-			}
+		for range len(drained) {
+			ready = append(ready, <-drained)
 		}
 		o.releaseShards(ready)
 		n -= len(ready)

@@ -184,7 +184,7 @@ func (o *Owner) Run(ctx context.Context) error {
 	for {
 		switch err := o.look(calls); {
 		case errors.Is(err, store.ErrSuperseded):
-			o.dropAll()
+			o.Lost(o.holding()...)
 			return err
 		case err == nil:
 			o.failures = 0
@@ -207,8 +207,12 @@ func (o *Owner) Run(ctx context.Context) error {
 func (o *Owner) runAlone(ctx context.Context) error {
 	o.deadline.Store(math.MaxInt64)
 	o.wallEnd.Store(math.MaxInt64)
+	all := make([]int, hook.Shards)
+	for i := range all {
+		all[i] = i
+	}
 	for {
-		err := o.take(context.WithoutCancel(ctx), allShards())
+		err := o.take(context.WithoutCancel(ctx), all)
 		if err == nil {
 			break
 		}
@@ -222,14 +226,6 @@ func (o *Owner) runAlone(ctx context.Context) error {
 	o.joined.Store(true)
 	<-ctx.Done()
 	return nil
-}
-
-func allShards() []int {
-	all := make([]int, hook.Shards)
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // look is one turn: renew what is due, then compare what the node has with what
@@ -401,5 +397,3 @@ func (o *Owner) Lost(shards ...store.Held) {
 		o.cfg.Lanes.Lose(h)
 	}
 }
-
-func (o *Owner) dropAll() { o.Lost(o.holding()...) }

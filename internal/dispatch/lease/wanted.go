@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"encoding/binary"
 	"hash/fnv"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -17,12 +18,7 @@ func wantedOwner(members []hook.Node, shard int) hook.ID {
 			continue
 		}
 		h := fnv.New64a()
-		var buf [9]byte
-		for i := range 8 {
-			buf[i] = byte(uint64(m.ID) >> (8 * i))
-		}
-		buf[8] = byte(shard)
-		_, _ = h.Write(buf[:])
+		_, _ = h.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(m.ID)), byte(shard)))
 		// FNV alone leaves close inputs close; one more mix spreads them.
 		score := h.Sum64()
 		score = (score ^ (score >> 33)) * 0xff51afd7ed558ccd

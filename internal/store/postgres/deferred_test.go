@@ -205,13 +205,15 @@ func TestOthersSeeDeliveriesWithoutRow(t *testing.T) {
 			owner.own(false)
 			ten := owner.tenant()
 			e := owner.endpoint(ten)
+			began := time.Now()
 			owner.accepted(ten, e)
 			d := owner.accepted(ten, e)
 			owner.accepted(ten, e)
 			if n, err := c.see(other, d); err != nil || n != 1 {
 				t.Errorf("sees %d, %v", n, err)
 			}
-			if n := rows(t, dsn); n != c.rows {
+			// A commit inserts what is a second old, which it may be by then.
+			if n := rows(t, dsn); n < c.rows || n > c.rows && time.Since(began) < time.Second {
 				t.Errorf("%d rows, want %d", n, c.rows)
 			}
 		})
@@ -238,7 +240,11 @@ func TestLaneReadsWhatItDoesNotKnow(t *testing.T) {
 	if soon := due.Next.Sub(now); len(due.Deliveries) != 0 || soon <= 0 || soon > time.Minute || rows(t, dsn) != 0 {
 		t.Errorf("read %d deliveries, next after %v, %d rows; want none so soon, and to look again", len(due.Deliveries), soon, rows(t, dsn))
 	}
-	due = read(due.Next)
+	for range 100 { // on a slow machine it was committed some looks after it was due
+		if due = read(due.Next); len(due.Deliveries) > 0 {
+			break
+		}
+	}
 	if got := due.Deliveries; len(got) != 1 || got[0].ID != dropped.ID || rows(t, dsn) != 1 {
 		t.Errorf("read %d deliveries, %d rows; want the one that was dropped, and its row", len(got), rows(t, dsn))
 	}

@@ -42,7 +42,7 @@ func TestFirstSuccessIsWrittenAlike(t *testing.T) {
 			prepare: func(s *store.Settle) {
 				s.Delivery.Progress.Charged = 1
 				a := s.Attempt
-				a.Charged, a.U, a.Excerpt, a.Status, s.Delivery.Last.Status = true, 0.25, []byte("thanks"), 204, 204
+				a.Charged, a.Excerpt, a.Status, s.Delivery.Last.Status = true, []byte("thanks"), 204, 204
 				a.Detail.RequestHeaders, a.Detail.ResponseHeaders = requestHeaders, responseHeaders
 			},
 			want: store.SettleWritten,
