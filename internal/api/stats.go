@@ -67,16 +67,15 @@ func (q *StatsQuery) window() (window, step time.Duration, err error) {
 	if step, err = quantity.ParseDuration(given); err != nil {
 		return 0, 0, fmt.Errorf("read step: %w", err)
 	}
-	bad := &rest.Invalid{}
 	switch {
 	case step > window:
-		bad.Add("query.step", "out_of_range", "must not be longer than the window of "+q.Window)
+		err = rest.BadParameter("query.step", "must not be longer than the window of "+q.Window)
 	case window > longWindow && step < time.Hour:
-		bad.Add("query.step", "out_of_range", "must be 1h or 1d for a window of "+q.Window)
+		err = rest.BadParameter("query.step", "must be 1h or 1d for a window of "+q.Window)
 	case window/step > mostPieces:
-		bad.Add("query.step", "out_of_range", fmt.Sprintf("must be longer for a window of %s: at most %d pieces", q.Window, mostPieces))
+		err = rest.BadParameter("query.step", fmt.Sprintf("must be longer for a window of %s: at most %d pieces", q.Window, mostPieces))
 	}
-	return window, step, bad.Err()
+	return window, step, err
 }
 
 func (a *API) statsOf(ctx context.Context, c *rest.Call, s stats.Subject, q *StatsQuery) (*rest.Output[view.Stats], error) {

@@ -70,7 +70,7 @@ func TestStatsRefuseOddWindows(t *testing.T) {
 		"window=2h": "query.window", "step=7m": "query.step", "window=15m&step=1h": "query.step",
 		"window=7d&step=5m": "query.step", "window=30d&step=1m": "query.step",
 	} {
-		r := w.must(http.StatusUnprocessableEntity, http.MethodGet, "/v1/stats?"+query, w.adminRead, nil)
+		r := w.must(http.StatusBadRequest, http.MethodGet, "/v1/stats?"+query, w.adminRead, nil)
 		if paths := r.problem(t).paths(); !slices.Equal(paths, []string{field}) {
 			t.Errorf("%s: wrong fields %v, want %s", query, paths, field)
 		}
