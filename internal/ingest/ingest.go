@@ -124,6 +124,7 @@ type entry struct {
 	sub      *hook.Submission
 	matches  []*target     // as matched last
 	accept   *store.Accept // its rows
+	counted  store.Usage   // against quotas
 	answered bool
 	result   hook.Result
 }
@@ -146,6 +147,7 @@ const staleTries = 5
 // accept runs submissions until each is stored or refused. The store is given
 // a bounded time: without its answer there is no promise.
 func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
+	defer in.quota.ended(tenant, batch)
 	for try := range staleTries {
 		view, err := in.catalog.of(ctx, tenant)
 		if err != nil {
@@ -177,7 +179,8 @@ func (in *Ingest) submit(view *view, batch []entry, first bool) bool {
 			continue
 		}
 		if first {
-			if err := in.quota.admit(view, len(e.matches), len(e.sub.Payload), now); err != nil {
+			var err error
+			if e.counted, err = in.quota.admit(view, len(e.matches), len(e.sub.Payload), now); err != nil {
 				e.answer(hook.Result{Err: err})
 				continue
 			}

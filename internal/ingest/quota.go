@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,16 +29,18 @@ type quota struct {
 	mu    sync.Mutex
 	used  map[hook.ID]store.Usage
 	since map[hook.ID]store.Usage // accepted here since used was measured
-	// during is the part of since that came during the measurement; nil: none
-	// runs. Nobody knows which of it used has already: it counts on top, and what is
-	// in both counts twice until the next measurement.
+	open  map[hook.ID]store.Usage // of that, on its way to the store
+	// during is the part of since that was on its way when the measurement began, or
+	// came during it; nil: none runs. Nobody knows which of it used has already: it
+	// counts on top, and what is in both counts twice until the next measurement.
 	during map[hook.ID]store.Usage
 	rates  map[hook.ID]*rate.Limiter
 }
 
 func newQuota(cfg Config) *quota {
 	return &quota{
-		cfg: cfg, used: make(map[hook.ID]store.Usage), since: make(map[hook.ID]store.Usage), rates: make(map[hook.ID]*rate.Limiter),
+		cfg: cfg, used: make(map[hook.ID]store.Usage), since: make(map[hook.ID]store.Usage), open: make(map[hook.ID]store.Usage),
+		rates: make(map[hook.ID]*rate.Limiter),
 	}
 }
 
@@ -66,7 +69,7 @@ func (q *quota) measure(ctx context.Context) {
 		q.diskVeryLow.Store(err == nil && free < q.cfg.DiskReserve/2)
 	}
 	q.mu.Lock()
-	q.during = make(map[hook.ID]store.Usage)
+	q.during = maps.Clone(q.open)
 	q.mu.Unlock()
 	used, err := q.cfg.Store.Usage(ctx)
 	q.mu.Lock()
@@ -79,38 +82,53 @@ func (q *quota) measure(ctx context.Context) {
 	q.during = nil
 }
 
-// admit counts an event against its tenant's quotas, or refuses it.
-func (q *quota) admit(v *view, deliveries, size int, now time.Time) error {
+// admit counts an event against its tenant's quotas, or refuses it. What it counts
+// is given back to ended.
+func (q *quota) admit(v *view, deliveries, size int, now time.Time) (store.Usage, error) {
 	if q.diskLow.Load() {
-		return fmt.Errorf("%w: less than the disk reserve is left", hook.ErrStoreFull)
+		return store.Usage{}, fmt.Errorf("%w: less than the disk reserve is left", hook.ErrStoreFull)
 	}
 	if q.cfg.StoreFull != nil {
 		if err := q.cfg.StoreFull(); err != nil {
-			return err
+			return store.Usage{}, err
 		}
 	}
 	id := v.tenant.ID
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.limiter(v).AllowN(now, 1) {
-		return hook.ErrRateLimited
+		return store.Usage{}, hook.ErrRateLimited
 	}
 	used, since := q.used[id], q.since[id]
 	add := store.Usage{Pending: int64(deliveries), Bytes: int64(deliveries) * int64(size), Stored: store.StoredBy(deliveries, size)}
 	if limit := cmp.Or(v.tenant.Limits.MaxPending, q.cfg.TenantMaxPending); limit > 0 && used.Pending+since.Pending+add.Pending > limit {
-		return fmt.Errorf("%w: at most %d deliveries may be pending", hook.ErrBacklogFull, limit)
+		return store.Usage{}, fmt.Errorf("%w: at most %d deliveries may be pending", hook.ErrBacklogFull, limit)
 	}
 	if limit := q.cfg.TenantMaxPendingBytes; limit > 0 && used.Bytes+since.Bytes+add.Bytes > limit {
-		return fmt.Errorf("%w: at most %d bytes may be pending", hook.ErrBacklogFull, limit)
+		return store.Usage{}, fmt.Errorf("%w: at most %d bytes may be pending", hook.ErrBacklogFull, limit)
 	}
 	if limit := cmp.Or(v.tenant.Limits.MaxStoredBytes, q.cfg.TenantMaxStored); limit > 0 && used.Stored+since.Stored+add.Stored > limit {
-		return fmt.Errorf("%w: at most %d bytes", hook.ErrTenantFull, limit)
+		return store.Usage{}, fmt.Errorf("%w: at most %d bytes", hook.ErrTenantFull, limit)
 	}
-	q.since[id] = since.Plus(add)
+	q.since[id], q.open[id] = since.Plus(add), q.open[id].Plus(add)
 	if q.during != nil {
 		q.during[id] = q.during[id].Plus(add)
 	}
-	return nil
+	return add, nil
+}
+
+// ended tells that what was counted for a batch is not on its way any more: it was
+// stored or refused.
+func (q *quota) ended(tenant hook.ID, batch []entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	open := q.open[tenant]
+	for i := range batch {
+		open = open.Minus(batch[i].counted)
+	}
+	if q.open[tenant] = open; open == (store.Usage{}) {
+		delete(q.open, tenant)
+	}
 }
 
 // tenantRoom refuses what would add to a tenant that has stored as much as it

@@ -133,6 +133,53 @@ func TestQuotaCountsDuringTheMeasurement(t *testing.T) {
 	})
 }
 
+// slowWriter takes its time before it commits.
+type slowWriter struct {
+	ingest.Writer
+	takes atomic.Int64
+}
+
+func (w *slowWriter) Accept(tenant hook.ID, l store.Load, build func() []*store.Accept) error {
+	time.Sleep(time.Duration(w.takes.Load()))
+	return w.Writer.Accept(tenant, l, build)
+}
+
+// TestQuotaCountsWhatWaitsForItsCommit: what was admitted before a measurement and
+// is committed after it is in neither number and must not be forgotten.
+func TestQuotaCountsWhatWaitsForItsCommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowWriter{}
+		r, stop := newRig(t, func(c *ingest.Config) {
+			slow.Writer, c.Writer = c.Writer, slow
+			c.TenantMaxPending = 3
+		})
+		defer stop()
+		r.endpoint("", "*")
+		time.Sleep(100 * time.Millisecond)
+		slow.takes.Store(int64(1500 * time.Millisecond)) // a measurement is made meanwhile
+		if _, err := r.accept(hook.Submission{}); err != nil {
+			t.Fatal(err)
+		}
+		slow.takes.Store(0)
+		ok := 1
+		for range 5 {
+			if _, err := r.accept(hook.Submission{}); err == nil {
+				ok++
+			}
+		}
+		time.Sleep(2 * time.Second) // whatever was on its way has come
+		for range 5 {
+			if _, err := r.accept(hook.Submission{}); err == nil {
+				ok++
+			}
+		}
+		if ok != 3 {
+			t.Errorf("%d events accepted, want the 3 that may be pending", ok)
+		}
+	})
+}
+
 // lateUsage lets time pass before it reads usage.
 type lateUsage struct {
 	ingest.Store

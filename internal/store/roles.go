@@ -52,6 +52,11 @@ func (u Usage) Plus(v Usage) Usage {
 	return Usage{Pending: u.Pending + v.Pending, Bytes: u.Bytes + v.Bytes, Stored: u.Stored + v.Stored}
 }
 
+// Minus returns the difference of two usages.
+func (u Usage) Minus(v Usage) Usage {
+	return Usage{Pending: u.Pending - v.Pending, Bytes: u.Bytes - v.Bytes, Stored: u.Stored - v.Stored}
+}
+
 // What a row takes besides what publishers and destinations filled in, with its
 // entries in indexes, about. Both stores count with these numbers when they write
 // and when they remove; the statements and migrations that do so spell them out.

@@ -188,6 +188,7 @@ func TestOnlyFirstSuccessesAreFirst(t *testing.T) {
 		"result":             func(s *store.Settle) { s.Attempt.Reason, s.Delivery.Last.Reason = hook.ServerError, hook.ServerError },
 		"retry":              func(s *store.Settle) { s.Attempt.RetryN = 1 },
 		"ceiling":            func(s *store.Settle) { s.Attempt.Ceiling = 1 },
+		"draw":               func(s *store.Settle) { s.Attempt.U = 0.25 },
 		"delay":              func(s *store.Settle) { s.Attempt.Delay = 1 },
 		"source":             func(s *store.Settle) { s.Attempt.DelaySource = hook.DelayBackoff },
 		"next due":           func(s *store.Settle) { s.Attempt.NextDueAt = now },

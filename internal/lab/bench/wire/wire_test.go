@@ -142,7 +142,9 @@ func TestReceiverSpeaksToNetHTTP(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- receiver.Serve() }()
 
-	client := &http.Client{}
+	transport := &http.Transport{} // its own: the end of other tests closes idle connections of the default one
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
 	post := func(path string, body io.Reader, want int) {
 		answer, err := client.Post(receiver.URL()+path, "application/json", body)
 		if err != nil {

@@ -128,3 +128,14 @@ func TestLanesInsertWhatTheyDoNotKnow(t *testing.T) {
 		t.Errorf("endpoints since 14: %v, want those of the last two deliveries", got)
 	}
 }
+
+// TestAnnouncedDeliveryIsDue: it was due on the node that accepted it, whatever the
+// clock of the one that sends it says.
+func TestAnnouncedDeliveryIsDue(t *testing.T) {
+	t.Parallel()
+	d := deferred.Delivery{ID: 11, Event: 10, Endpoint: 1, Due: accepted}
+	now := accepted.Add(-time.Second)
+	if got, ok := (deferred.Nodes{owner()}).Announced(d, now); !ok || got.DueAt.After(now) || got.Progress.RunDueAt.After(now) {
+		t.Errorf("announced: %+v, %v; want it due at %v", got, ok, now)
+	}
+}
