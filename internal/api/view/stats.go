@@ -52,8 +52,15 @@ type Latency struct {
 
 // StatsPoint is one piece of a series.
 type StatsPoint struct {
-	At Stamp `json:"at"`
-	Figures
+	At         Stamp   `json:"at"`
+	Events     uint64  `json:"events"`
+	Accepted   uint64  `json:"accepted"`
+	First      uint64  `json:"first"`
+	Retry      uint64  `json:"retry"`
+	Other      uint64  `json:"other" doc:"Probes, replays and manual sends."`
+	Failed     uint64  `json:"failed"`
+	Delivered  uint64  `json:"delivered"`
+	Dead       uint64  `json:"dead"`
 	AttemptMS  Latency `json:"attempt_ms"`
 	DeliveryMS Latency `json:"delivery_ms"`
 }
@@ -75,7 +82,13 @@ func OfStats(series []stats.Point, to time.Time, step time.Duration) Stats {
 	v.RetryRatio = round(float64(v.Totals.Retry)/float64(max(v.Totals.First, 1)), 1e2)
 	for i := range series {
 		c := &series[i].Counts
-		v.Series[i] = StatsPoint{Stamp(series[i].At), ofCounts(c), ofTimes(c.AttemptTimes()), ofTimes(c.DeliveryTimes())}
+		p := StatsPoint{
+			At: Stamp(series[i].At), Events: c.Get(stats.Events), Accepted: c.Get(stats.Accepted),
+			First: c.Get(stats.Attempts(hook.First)), Retry: c.Get(stats.Attempts(hook.Retry)), Failed: c.AllFailed(),
+			Delivered: c.AllDelivered(), Dead: c.AllDead(), AttemptMS: ofTimes(c.AttemptTimes()), DeliveryMS: ofTimes(c.DeliveryTimes()),
+		}
+		p.Other = c.AllAttempts() - p.First - p.Retry
+		v.Series[i] = p
 	}
 	return v
 }
