@@ -168,7 +168,7 @@ func TestLedgerCountsEveryCommitOnce(t *testing.T) {
 			counted := make(map[stats.Subject]uint64)
 			for range rapid.IntRange(0, 5).Draw(t, "counts") {
 				tenant, endpoint := hook.ID(rapid.IntRange(1, 2).Draw(t, "tenant")), hook.ID(rapid.IntRange(0, 3).Draw(t, "endpoint"))
-				d.Add(tenant, endpoint, stats.Events, 1)
+				d.Of(tenant, endpoint).Add(stats.Events, 1)
 				counted[stats.Subject{Level: stats.OfTenant, ID: tenant}]++
 				counted[stats.Subject{}]++
 				if endpoint != 0 {

@@ -61,15 +61,15 @@ func (b *Batch) Counted() {
 }
 
 func (a *Accept) count(d *stats.Draft) {
-	d.Add(a.Event.TenantID, 0, stats.Events, 1)
+	d.Of(a.Event.TenantID, 0).Add(stats.Events, 1)
 	for i := range a.Deliveries {
-		d.Add(a.Event.TenantID, a.Deliveries[i].EndpointID, stats.Accepted, 1)
+		d.Of(a.Event.TenantID, a.Deliveries[i].EndpointID).Add(stats.Accepted, 1)
 	}
 }
 
 func (s *Settle) count(d *stats.Draft) {
 	v, a := &s.Delivery, s.Attempt
-	add := func(c stats.Counter, n uint64) { d.Add(v.TenantID, v.EndpointID, c, n) }
+	add := d.Of(v.TenantID, v.EndpointID).Add
 	if a != nil {
 		add(stats.Attempts(a.Kind), 1)
 		add(stats.AttemptTook(a.Latency), 1)
