@@ -81,11 +81,6 @@ func (t Tally) Add(counter Counter, n uint64) {
 	t.system.Add(counter, n)
 }
 
-// Level notes a gauge of an endpoint.
-func (d *Draft) Level(endpoint hook.ID, gauge Counter, n uint64) {
-	d.of(Subject{OfEndpoint, endpoint}).Add(gauge, n)
-}
-
 func (d *Draft) of(s Subject) *Counts {
 	c := d.counts[s]
 	if c == nil {

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
 
-// anyCounts draws figures, gauges among them.
+// anyCounts draws figures.
 func anyCounts(t *rapid.T) stats.Counts {
 	var c stats.Counts
 	for range rapid.IntRange(0, 12).Draw(t, "figures") {
