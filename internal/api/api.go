@@ -50,6 +50,7 @@ type Store interface {
 	store.DeliveryLog
 	store.Replays
 	store.LaneLog
+	store.StatsReader
 	ListOperational(ctx context.Context, f store.OperationalFilter, p store.Page) ([]hook.OperationalEvent, error)
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
 	Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error)
@@ -160,6 +161,7 @@ func (a *API) addRoutes() {
 	a.addEndpointActionRoutes()
 	a.addSecretRoutes()
 	a.addLaneRoutes()
+	a.addStatsRoutes()
 	accept.AddRoutes(a.server, accept.Config{
 		Path: eventsPath, Ingest: a.cfg.Ingest, EndpointByUID: a.cfg.Store.EndpointByUID,
 		MaxPayload: a.cfg.MaxPayload, MaxBatchBody: a.cfg.MaxBatchBody,

@@ -159,7 +159,7 @@ func (a *App) build() error {
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
 		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
-		Committed: a.committed,
+		Committed: a.committed, Ledger: a.ledger(),
 	})
 	if err != nil {
 		return err
@@ -188,7 +188,10 @@ func (a *App) build() error {
 	if err != nil {
 		return err
 	}
-	a.janitor, err = retention.New(retention.Config{Store: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit})
+	a.janitor, err = retention.New(retention.Config{
+		Store: a.db, Stats: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit,
+		MinutesAge: o.StatsMinutes, HoursAge: o.StatsHours, DaysAge: o.StatsDays,
+	})
 	if err != nil {
 		return err
 	}

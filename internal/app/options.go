@@ -83,6 +83,11 @@ type Options struct {
 	RetentionData  time.Duration
 	RetentionAudit time.Duration
 
+	Stats        bool // count what happens, per minute
+	StatsMinutes time.Duration
+	StatsHours   time.Duration
+	StatsDays    time.Duration
+
 	SignScheme   string // for new endpoints
 	StripeHeader string
 

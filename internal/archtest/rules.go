@@ -37,16 +37,16 @@ var allowed = map[string]imports{
 	"internal/headroom": {},
 	"internal/door":     {},
 
-	"internal/store":          {own: in("internal/hook", "internal/lane")},
-	"internal/store/sqlstore": {own: in("internal/hook", "internal/lane", "internal/store", "internal/store/visible")},
+	"internal/store":          {own: in("internal/hook", "internal/lane", "internal/stats")},
+	"internal/store/sqlstore": {own: in("internal/hook", "internal/lane", "internal/stats", "internal/store", "internal/store/visible")},
 	"internal/store/dirlock":  {libraries: in("golang.org/x/sys")},
 	"internal/store/sqlite": {
-		own:       in("internal/hook", "internal/lane", "internal/store", "internal/store/dirlock", "internal/store/sqlstore", "internal/store/visible"),
+		own:       in("internal/hook", "internal/lane", "internal/stats", "internal/store", "internal/store/dirlock", "internal/store/sqlstore", "internal/store/visible"),
 		libraries: in("modernc.org/sqlite"),
 	},
 	"internal/store/postgres": {
 		own: in(
-			"internal/hook", "internal/lane", "internal/store", "internal/store/sqlstore", "internal/store/visible",
+			"internal/hook", "internal/lane", "internal/stats", "internal/store", "internal/store/sqlstore", "internal/store/visible",
 			"internal/store/postgres/deferred", "internal/store/postgres/hints", "internal/store/postgres/pipeline",
 		),
 		libraries: in("github.com/jackc/pgx/v5"),
@@ -56,7 +56,7 @@ var allowed = map[string]imports{
 	"internal/store/postgres/pipeline": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/store/visible":           {},
 	"internal/store/storetest": {
-		own:       in("internal/hook", "internal/lane", "internal/store"),
+		own:       in("internal/hook", "internal/lane", "internal/stats", "internal/store"),
 		libraries: in("github.com/google/go-cmp", "pgregory.net/rapid"),
 	},
 
@@ -72,7 +72,7 @@ var allowed = map[string]imports{
 	},
 	"internal/dispatch/lease": {own: in("internal/hook", "internal/store")},
 	"internal/replay":         {own: in("internal/hook", "internal/policy", "internal/store")},
-	"internal/retention":      {own: in("internal/hook", "internal/store")},
+	"internal/retention":      {own: in("internal/hook", "internal/stats", "internal/store")},
 	"internal/watch":          {own: in("internal/hook", "internal/store")},
 	"internal/notify":         {own: in("internal/hook", "internal/sign", "internal/notify/mailer")},
 	"internal/notify/mailer":  {libraries: in("github.com/wneessen/go-mail")},
@@ -84,7 +84,7 @@ var allowed = map[string]imports{
 	},
 	"internal/api": {
 		own: in(
-			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
+			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
 			"internal/api/accept", "internal/api/rest", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
@@ -94,7 +94,7 @@ var allowed = map[string]imports{
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/view": {
-		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/store"),
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/rest": {

@@ -15,26 +15,35 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // Config configures a Janitor. Zero fields mean the defaults given.
 type Config struct {
 	Store store.Maintenance
+	Stats store.StatsKeeper // nil: there are no figures
 	IDs   *hook.IDSource
 	Log   *slog.Logger
 	Age   time.Duration // 30 days
 	// AuditAge is how long audit records stay; 90 days.
 	AuditAge time.Duration
-	Every    time.Duration // time between runs; 10 minutes
-	First    time.Duration // time before the first one; 30s
-	Pause    time.Duration // rest between two steps of a run; 50ms
-	Step     int           // events per step; 250
+	// MinutesAge and HoursAge are when figures become coarser, DaysAge when they
+	// go; 48 hours, 90 days, 3 years.
+	MinutesAge, HoursAge, DaysAge time.Duration
+
+	Every time.Duration // time between runs; 10 minutes
+	First time.Duration // time before the first one; 30s
+	Pause time.Duration // rest between two steps of a run; 50ms
+	Step  int           // events per step; 250
 }
 
 // deadGrace is how long a dead letter stays at least, whatever its age: a
 // person must have had a chance to see it.
 const deadGrace = 48 * time.Hour
+
+// statsStep is how many rows of figures are taken together.
+const statsStep = 500
 
 // Janitor runs retention.
 type Janitor struct{ cfg Config }
@@ -46,6 +55,9 @@ func New(cfg Config) (*Janitor, error) {
 	}
 	cfg.Age = cmp.Or(cfg.Age, 30*24*time.Hour)
 	cfg.AuditAge = cmp.Or(cfg.AuditAge, 90*24*time.Hour)
+	cfg.MinutesAge = cmp.Or(cfg.MinutesAge, 48*time.Hour)
+	cfg.HoursAge = cmp.Or(cfg.HoursAge, 90*24*time.Hour)
+	cfg.DaysAge = cmp.Or(cfg.DaysAge, 3*365*24*time.Hour)
 	cfg.Every = cmp.Or(cfg.Every, 10*time.Minute)
 	cfg.First = cmp.Or(cfg.First, 30*time.Second)
 	cfg.Pause = cmp.Or(cfg.Pause, 50*time.Millisecond)
@@ -66,7 +78,7 @@ func (j *Janitor) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Reset(j.cfg.Every)
-		if err := j.once(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(j.once(ctx), j.coarsen(ctx)); err != nil && ctx.Err() == nil {
 			j.cfg.Log.Warn("retention run failed; the next one goes on", "error", err)
 		}
 	}
@@ -100,6 +112,34 @@ func (j *Janitor) once(ctx context.Context) error {
 		case <-time.After(j.cfg.Pause):
 		}
 	}
+}
+
+// coarsen makes hours of old minutes and days of old hours, and removes old days.
+func (j *Janitor) coarsen(ctx context.Context) error {
+	if j.cfg.Stats == nil {
+		return nil
+	}
+	now := time.Now()
+	for _, step := range []func() (int, error){
+		func() (int, error) {
+			return j.cfg.Stats.RollUp(ctx, stats.Minutes, now.Add(-j.cfg.MinutesAge), statsStep)
+		},
+		func() (int, error) { return j.cfg.Stats.RollUp(ctx, stats.Hours, now.Add(-j.cfg.HoursAge), statsStep) },
+		func() (int, error) { return j.cfg.Stats.DropStats(ctx, stats.Days, now.Add(-j.cfg.DaysAge), statsStep) },
+	} {
+		for n := statsStep; n == statsStep; {
+			var err error
+			if n, err = step(); err != nil {
+				return fmt.Errorf("keep figures: %w", err)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(j.cfg.Pause):
+			}
+		}
+	}
+	return nil
 }
 
 // record writes what a run removed into the audit log: removal is never silent,

@@ -11,8 +11,9 @@ import (
 type Counter uint16
 
 const (
-	// Events counts accepted events, Accepted the deliveries that they made.
-	Events   Counter = 1
+	// Events counts accepted events.
+	Events Counter = 1
+	// Accepted counts the deliveries that they made.
 	Accepted Counter = 2
 	// Cancelled counts deliveries that a person or a deleted endpoint ended.
 	Cancelled Counter = 3
@@ -27,25 +28,12 @@ const (
 	// replay or by hand: without it what ended would not add up with what came.
 	Reopened Counter = 7
 
-	attempts   Counter = 16  // + kind
-	delivered  Counter = 32  // + 1, 2, 3 attempts or more
-	dead       Counter = 48  // + reason
-	failed     Counter = 64  // + reason
-	attemptIn  Counter = 256 // + bucket
-	deliverIn  Counter = 512 // + bucket
-	firstGauge Counter = 1024
-
-	// Gauges are as high as they were seen, not sums.
-
-	// Ready to Held are depths by state.
-	Ready    = firstGauge + 0
-	Delayed  = firstGauge + 1
-	Retrying = firstGauge + 2
-	Held     = firstGauge + 3
-	InFlight = firstGauge + 4
-	Limit    = firstGauge + 5 // in tenths
-	Oldest   = firstGauge + 6 // seconds that the oldest has waited
-	Breaker  = firstGauge + 7 // 1 closed, 2 half open, 3 open
+	attempts  Counter = 16  // + kind
+	delivered Counter = 32  // + 1, 2, 3 attempts or more
+	dead      Counter = 48  // + reason
+	failed    Counter = 64  // + reason
+	attemptIn Counter = 256 // + bucket
+	deliverIn Counter = 512 // + bucket
 )
 
 // MostTries is the attempt number from which on deliveries are counted together.
@@ -70,6 +58,3 @@ func AttemptTook(d time.Duration) Counter { return attemptIn + bucketOf(d) }
 // DeliveryTook counts deliveries by how long it took from when they were due to
 // the answer that ended them well.
 func DeliveryTook(d time.Duration) Counter { return deliverIn + bucketOf(d) }
-
-// gauge reports whether the figure is a level and not a sum.
-func (c Counter) gauge() bool { return c >= firstGauge }

@@ -19,20 +19,16 @@ type cell struct {
 	n       uint64
 }
 
-// Add adds to a counter, or raises a gauge.
+// Add adds to a counter.
 func (c *Counts) Add(counter Counter, n uint64) {
 	if n == 0 {
 		return
 	}
 	i, found := c.find(counter)
-	switch {
-	case !found:
-		c.cells = slices.Insert(c.cells, i, cell{counter, n})
-	case counter.gauge():
-		c.cells[i].n = max(c.cells[i].n, n)
-	default:
-		c.cells[i].n += n
+	if !found {
+		c.cells = slices.Insert(c.cells, i, cell{counter: counter})
 	}
+	c.cells[i].n += n
 }
 
 // Merge adds other figures.

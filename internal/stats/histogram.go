@@ -35,7 +35,7 @@ type Histogram struct {
 
 // Count is how many there are.
 func (h *Histogram) Count() (sum uint64) {
-	for _, n := range h.n {
+	for _, n := range &h.n {
 		sum += n
 	}
 	return sum
@@ -51,7 +51,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := uint64(math.Ceil(q * float64(total)))
 	rank = min(max(rank, 1), total)
 	var below uint64
-	for i, n := range h.n {
+	for i, n := range &h.n {
 		if below += n; below >= rank {
 			return middle(Counter(i))
 		}

@@ -60,18 +60,25 @@ func (l *Ledger) Draft(now time.Time) *Draft {
 	return &Draft{minute: minute, counts: make(map[Subject]*Counts)}
 }
 
-// Add counts for an endpoint, its tenant and the system. An endpoint of 0 is none.
-func (d *Draft) Add(tenant, endpoint hook.ID, counter Counter, n uint64) {
+// Tally counts for an endpoint, its tenant and the system.
+type Tally struct{ endpoint, tenant, system *Counts }
+
+// Of returns what counts for an endpoint of a tenant; an endpoint of 0 is none.
+func (d *Draft) Of(tenant, endpoint hook.ID) Tally {
+	t := Tally{tenant: d.of(Subject{OfTenant, tenant}), system: d.of(Subject{OfSystem, 0})}
 	if endpoint != 0 {
-		d.of(Subject{OfEndpoint, endpoint}).Add(counter, n)
+		t.endpoint = d.of(Subject{OfEndpoint, endpoint})
 	}
-	d.of(Subject{OfTenant, tenant}).Add(counter, n)
-	d.of(Subject{OfSystem, 0}).Add(counter, n)
+	return t
 }
 
-// Level notes a gauge of an endpoint.
-func (d *Draft) Level(endpoint hook.ID, gauge Counter, n uint64) {
-	d.of(Subject{OfEndpoint, endpoint}).Add(gauge, n)
+// Add counts.
+func (t Tally) Add(counter Counter, n uint64) {
+	if t.endpoint != nil {
+		t.endpoint.Add(counter, n)
+	}
+	t.tenant.Add(counter, n)
+	t.system.Add(counter, n)
 }
 
 func (d *Draft) of(s Subject) *Counts {

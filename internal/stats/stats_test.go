@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
 
-// anyCounts draws figures, gauges among them.
+// anyCounts draws figures.
 func anyCounts(t *rapid.T) stats.Counts {
 	var c stats.Counts
 	for range rapid.IntRange(0, 12).Draw(t, "figures") {
@@ -168,7 +168,7 @@ func TestLedgerCountsEveryCommitOnce(t *testing.T) {
 			counted := make(map[stats.Subject]uint64)
 			for range rapid.IntRange(0, 5).Draw(t, "counts") {
 				tenant, endpoint := hook.ID(rapid.IntRange(1, 2).Draw(t, "tenant")), hook.ID(rapid.IntRange(0, 3).Draw(t, "endpoint"))
-				d.Add(tenant, endpoint, stats.Events, 1)
+				d.Of(tenant, endpoint).Add(stats.Events, 1)
 				counted[stats.Subject{Level: stats.OfTenant, ID: tenant}]++
 				counted[stats.Subject{}]++
 				if endpoint != 0 {

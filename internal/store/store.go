@@ -35,6 +35,8 @@ type DB interface {
 	LaneLog
 	OperationalLog
 	Maintenance
+	StatsReader
+	StatsKeeper
 
 	// Shared reports whether several nodes may work on this database. When it
 	// is false there is one owner, leases never expire and no hints are needed.
@@ -123,6 +125,10 @@ type Batch struct {
 	Accepts []*Accept
 	Settles []*Settle
 	Lanes   []*LaneSave
+
+	// Ledger counts what the batch does; nil: nobody does. See Figures.
+	Ledger  *Ledger
+	earlier *earlierRun
 }
 
 // Accept is one event with its deliveries and, when the publisher gave one, its
@@ -141,6 +147,7 @@ type Accept struct {
 	Outcome AcceptOutcome
 	EventID hook.ID // of the stored event: the first one's on AcceptReplayed
 	Count   int     // deliveries of the stored event
+	Written bool    // by this run of the batch
 }
 
 // AcceptOutcome is what became of one Accept.
@@ -172,6 +179,8 @@ type Settle struct {
 
 	// Set by Commit.
 	Outcome SettleOutcome
+	Written bool // by this run of the batch
+	Ended   bool // with it the delivery ended: it was pending before
 }
 
 // FirstSuccess reports whether s is the success of the first attempt that its

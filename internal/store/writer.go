@@ -32,6 +32,8 @@ type WriterConfig struct {
 	SettleMany int
 	// Patience is how long a publisher waits for an answer; 20s.
 	Patience time.Duration
+	// Ledger counts; nil: nobody does.
+	Ledger *Ledger
 	// Committed is called after every commit, in commit order, before anybody
 	// who waits for the batch hears of it. It must not block.
 	Committed func(*Batch)
@@ -253,7 +255,7 @@ func (w *Writer) fail(err error) error {
 func (w *Writer) take() (*Batch, []*ticket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &Batch{Node: w.cfg.Node, Now: time.Now()}
+	b := &Batch{Node: w.cfg.Node, Now: time.Now(), Ledger: w.cfg.Ledger}
 
 	accepts := w.accepts.take(w.cfg.MaxBatch, w.cfg.MaxCommit)
 	tickets := make([]*ticket, len(accepts))
@@ -353,7 +355,11 @@ func (w *Writer) commit(ctx context.Context, b *Batch) error {
 func (w *Writer) commitOnce(ctx context.Context, b *Batch) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	return w.cfg.DB.Commit(ctx, b)
+	err := w.cfg.DB.Commit(ctx, b)
+	if err == nil {
+		b.Counted()
+	}
+	return err
 }
 
 // isolate splits a batch that the database refuses until each culprit stands
@@ -437,9 +443,15 @@ func (b *Batch) halves() []*Batch {
 	s := min(n-a, len(b.Settles))
 	l := n - a - s
 	return []*Batch{
-		{Node: b.Node, Now: b.Now, Rerun: b.Rerun, Accepts: b.Accepts[:a], Settles: b.Settles[:s], Lanes: b.Lanes[:l]},
-		{Node: b.Node, Now: b.Now, Rerun: b.Rerun, Accepts: b.Accepts[a:], Settles: b.Settles[s:], Lanes: b.Lanes[l:]},
+		b.part(b.Accepts[:a], b.Settles[:s], b.Lanes[:l]),
+		b.part(b.Accepts[a:], b.Settles[s:], b.Lanes[l:]),
 	}
+}
+
+func (b *Batch) part(accepts []*Accept, settles []*Settle, lanes []*LaneSave) *Batch {
+	p := *b
+	p.Accepts, p.Settles, p.Lanes = accepts, settles, lanes
+	return &p
 }
 
 // done hands the batch over and then answers its waiters.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -94,7 +95,13 @@ func TestKillNine(t *testing.T) { //nolint:tparallel // beside nothing else: it 
 			path := fmt.Sprintf("/%d", i)
 			_, secret := s.endpoint(r.url+path, object{"types": []string{fmt.Sprintf("kind%d.*", i)}})
 			r.expect(path, secret)
-			r.on(path, func() int { time.Sleep(time.Duration(1+i*5) * time.Millisecond); return 200 })
+			r.on(path, func() int {
+				time.Sleep(time.Duration(1+i*5) * time.Millisecond)
+				if i == 3 && rand.IntN(50) == 0 {
+					return 503
+				}
+				return 200
+			})
 		}
 		l := publishFrom(t, 8, 0, func(int) string { return s.url }, func(n int) string { return fmt.Sprintf("kind%d.x", n%4) })
 		var slowest time.Duration
@@ -141,7 +148,55 @@ func TestKillNine(t *testing.T) { //nolint:tparallel // beside nothing else: it 
 		if n := r.badSignatures(); n > 0 {
 			t.Errorf("%d signatures were refused by the official library", n)
 		}
+		s.reconcile()
 	})
+}
+
+// figures are those of product's statistics that reconcile compares.
+type figures struct {
+	Events, Accepted, Attempts, Failed, Delivered, Dead, Cancelled, Reopened int
+}
+
+// reconcile waits until nothing is pending and checks that the figures are those
+// of the rows: everything that is committed was counted once.
+func (s *server) reconcile() {
+	s.t.Helper()
+	count := func(status string) (n int) {
+		var out struct{ Count int }
+		s.api("GET", "/deliveries/count?status="+status, nil, &out)
+		return out.Count
+	}
+	eventually(s.t, 3*time.Minute, "nothing is pending", func() bool { return count("pending") == 0 })
+	var want figures
+	want.Delivered, want.Dead, want.Cancelled = count("delivered"), count("dead"), count("cancelled")
+	want.Accepted = want.Delivered + want.Dead + want.Cancelled
+	want.Events = want.Accepted // each has one delivery
+	for cursor := ""; ; {
+		var page struct {
+			Data       []struct{ Attempts int }
+			NextCursor *string `json:"next_cursor"`
+		}
+		s.api("GET", "/deliveries?limit=250"+cursor, nil, &page)
+		for _, d := range page.Data {
+			want.Attempts += d.Attempts
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
+	}
+	want.Failed = want.Attempts - want.Delivered // of an endpoint that takes all in the end
+	for _, path := range []string{"/stats", ""} {
+		var out struct{ Totals figures }
+		if path == "" {
+			s.ask("GET", "/v1/stats?window=6h", nil, &out)
+		} else {
+			s.api("GET", path+"?window=6h", nil, &out)
+		}
+		if out.Totals != want {
+			s.t.Errorf("figures %+v, rows %+v", out.Totals, want)
+		}
+	}
 }
 
 // TestGracefulStop: SIGTERM under load loses nothing and repeats nothing.

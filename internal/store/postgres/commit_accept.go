@@ -124,7 +124,7 @@ func (r *run) queueTenantLocks() {
 	}
 	r.accepts.separate(r.batch.Accepts)
 	r.accepts.tenants = tenantsOf(r.accepts.asked)
-	r.Query(lockTenants, nil)
+	r.Query(lockTenants)
 	pipeline.Of(r.Pipeline, tenantLocks(r.accepts.tenants)).Int4s(func(lock int) int { return lock })
 }
 
@@ -272,6 +272,7 @@ func (r *run) explainAccepts(ctx context.Context, conn *pgx.Conn) error {
 		if err := explainRefused(ctx, conn, open, r.batch); err != nil {
 			return err
 		}
+		r.repeated = slices.ContainsFunc(open, func(a *store.Accept) bool { return a.Outcome == store.AcceptStored })
 	}
 	open = r.accepts.reportRepeats()
 	if len(open) > 0 {
@@ -282,17 +283,10 @@ func (r *run) explainAccepts(ctx context.Context, conn *pgx.Conn) error {
 
 // report marks what the transaction stored and returns the rest.
 func (r *acceptRun) report() []*store.Accept {
-	complete := len(r.stored) == len(r.asked)
-	var written map[int64]bool
-	if !complete {
-		written = make(map[int64]bool, len(r.stored))
-		for _, id := range r.stored {
-			written[id] = true
-		}
-	}
+	written := among(r.stored, len(r.asked))
 	var open []*store.Accept
 	for _, a := range r.asked {
-		if complete || written[int64(a.Event.ID)] {
+		if a.Written = written(int64(a.Event.ID)); a.Written {
 			stored(a)
 		} else {
 			open = append(open, a)
@@ -333,7 +327,8 @@ LEFT JOIN events e ON e.id = n.id
 LEFT JOIN idempotency_keys k ON k.tenant_id = n.tenant_id AND k.scope = 0 AND k.key = n.key AND k.expires_at > $4`
 
 // explainRefused sets the outcomes of accepts that were not written. It runs
-// after the commit, so it sees the winner of a key that was waited for.
+// after the statement that wrote, so it sees the winner of a key that was waited
+// for.
 func explainRefused(ctx context.Context, conn *pgx.Conn, open []*store.Accept, b *store.Batch) error {
 	ids, tenants, keys := make([]int64, len(open)), make([]int64, len(open)), make([]string, len(open))
 	for i, a := range open {

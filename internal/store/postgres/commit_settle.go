@@ -127,7 +127,7 @@ counted AS (
   WHERE p.id = w.replay_id)`
 
 	settleResult = `
-SELECT array_agg(id) FROM written`
+SELECT array_agg(id), array_agg(id) FILTER (WHERE ended) FROM written`
 )
 
 // settleRun is the settles of one run.
@@ -140,6 +140,7 @@ type settleRound struct {
 	settles []*store.Settle
 	inserts []deferred.Row // if their rows come with them, and others that are inserted
 	written []int64        // ids of the deliveries the transaction wrote
+	ended   []int64        // those of them that were pending, and are not any more
 }
 
 // queueSettles adds the settles to the pipeline, by delivery id: that is the
@@ -165,7 +166,7 @@ func (r *run) queueSettles(shards []int) error {
 
 // queueRound adds one statement of settles.
 func (r *run) queueRound(round *settleRound, shards []int) error {
-	r.Query(visible.Defers.Text(round.statement()), &round.written)
+	r.Query(visible.Defers.Text(round.statement()), &round.written, &round.ended)
 	r.ID(int64(r.batch.Node))
 	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
 	if round.inserts != nil {
@@ -221,30 +222,38 @@ func (r *run) explainSettles(ctx context.Context, conn *pgx.Conn) error {
 	if len(open) == 0 {
 		return nil
 	}
-	return explainUnwritten(ctx, conn, open, r.batch)
+	err := explainUnwritten(ctx, conn, open, r.batch)
+	r.repeated = r.repeated || slices.ContainsFunc(open, func(s *store.Settle) bool { return s.Outcome == store.SettleWritten })
+	return err
 }
 
 // report marks what the transaction wrote and returns the rest.
 func (r *settleRound) report() []*store.Settle {
-	if len(r.written) == len(r.settles) {
-		for _, s := range r.settles {
-			s.Outcome = store.SettleWritten
-		}
-		return nil
-	}
-	written := make(map[int64]bool, len(r.written))
-	for _, id := range r.written {
-		written[id] = true
-	}
+	written, ended := among(r.written, len(r.settles)), among(r.ended, len(r.settles))
 	var open []*store.Settle
 	for _, s := range r.settles {
-		if written[int64(s.Delivery.ID)] {
+		id := int64(s.Delivery.ID)
+		s.Written, s.Ended = written(id), ended(id)
+		if s.Written {
 			s.Outcome = store.SettleWritten
 		} else {
 			open = append(open, s)
 		}
 	}
 	return open
+}
+
+// among tells which ids are some of all; nearly always they are all, and then
+// nothing has to be looked up.
+func among(some []int64, all int) func(id int64) bool {
+	if len(some) == all {
+		return func(int64) bool { return true }
+	}
+	set := make(map[int64]bool, len(some))
+	for _, id := range some {
+		set[id] = true
+	}
+	return func(id int64) bool { return set[id] }
 }
 
 // whyUnwritten tells whether the owner still owns, and whether the result is

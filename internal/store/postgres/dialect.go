@@ -59,8 +59,8 @@ func (d dialect) ReadLane(ctx context.Context, doing string, q *sqlstore.Query, 
 }
 
 // CancelPending implements sqlstore.Dialect.
-func (d dialect) CancelPending(ctx context.Context, _, endpoint hook.ID, now time.Time) (int64, error) {
-	return d.cancelPending(ctx, endpoint, now)
+func (d dialect) CancelPending(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (int64, error) {
+	return d.cancelPending(ctx, tenant, endpoint, now)
 }
 
 // Among implements sqlstore.Dialect.
@@ -149,6 +149,8 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 		_, err = t.tx.Exec(t.ctx, exclusive, lockKeys, 0)
 	case sqlstore.LockReplays:
 		_, err = t.tx.Exec(t.ctx, exclusive, lockReplays, 0)
+	case sqlstore.LockStats:
+		_, err = t.tx.Exec(t.ctx, exclusive, lockStats, lockNumber(id))
 	default:
 		err = fmt.Errorf("unknown lock %d", l)
 	}

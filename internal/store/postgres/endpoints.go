@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
+	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -35,7 +36,7 @@ SELECT (SELECT count(*) FROM chunk), (SELECT count(*) FROM ended)`
 const cancelAtOnce = 500
 
 // cancelPending cancels chunk by chunk until nothing is pending.
-func (d *DB) cancelPending(ctx context.Context, endpoint hook.ID, now time.Time) (int64, error) {
+func (d *DB) cancelPending(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (int64, error) {
 	seen, err := d.makeVisible(ctx, deferred.Scope{Endpoint: endpoint})
 	if err != nil {
 		return 0, err
@@ -43,8 +44,12 @@ func (d *DB) cancelPending(ctx context.Context, endpoint hook.ID, now time.Time)
 	var total int64
 	for {
 		var found, ended int64
-		err := d.slowly(ctx, func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, seen.Text(cancelChunk), endpoint, cancelAtOnce, hook.CancelledEndpointDeleted, at(now)).Scan(&found, &ended)
+		err := d.slowly(ctx, func(t pgx.Tx) error {
+			err := t.QueryRow(ctx, seen.Text(cancelChunk), endpoint, cancelAtOnce, hook.CancelledEndpointDeleted, at(now)).Scan(&found, &ended)
+			if err != nil {
+				return err
+			}
+			return sqlstore.CountCancelled(tx{ctx, t}, now, tenant, endpoint, ended)
 		})
 		if err != nil {
 			return total, failed("cancel deliveries of deleted endpoint", err)

@@ -43,7 +43,7 @@ WITH written AS (
   WHERE excluded.attempts = 1 AND d.event_id = excluded.event_id AND d.attempts = 0 AND (d.run = 1 OR d.state <> 0)
   RETURNING d.id, d.tenant_id, d.size, d.attempts, d.state = 1 AND d.settled_at = d.last_at AS ended,
     CASE d.attempts WHEN 0 THEN 0 ELSE 256 + octet_length(d.first_attempt) + coalesce(octet_length(d.first_excerpt), 0) END AS weight)` + settleFreed + `
-SELECT array_agg(id) FROM written WHERE attempts = 1`
+SELECT array_agg(id), array_agg(id) FILTER (WHERE ended) FROM written WHERE attempts = 1`
 
 // noResult stands in for the settle of a row without one.
 var noResult = store.Settle{Attempt: &hook.Attempt{}}

@@ -28,6 +28,9 @@ const (
 	// lockReplays: the replay that starts, so that two never feed one endpoint.
 	lockReplays = 7008
 
+	// lockStats: whoever adds to figures that are not those of one writer.
+	lockStats = 7010
+
 	// 7009, written out in its statements, is a node: shared by its batches and
 	// take-overs, exclusive for another one that moves its floor. That one only
 	// tries: it must not wait for a node that stands still, nor others for it.

@@ -36,10 +36,12 @@ type commit struct {
 	usage   map[hook.ID]store.Usage
 	replays store.ReplayTallies
 	row     [6]driver.Value // of lookups
+	// repeated: an earlier run of the batch has stored some of it.
+	repeated bool
 }
 
 func (c *commit) run() error {
-	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeReplays, c.writeLanes, c.writeUsage} {
+	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeReplays, c.writeLanes, c.writeUsage, c.writeFigures} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -73,6 +75,21 @@ func (c *commit) writeUsage() error {
 			continue
 		}
 		if _, err := c.exec(c.addUsage.bind(int64(tenant), int64(c.batch.Node), u.Pending, u.Bytes, u.Stored)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putFigures stores what a writer has counted of a minute so far.
+const putFigures = `
+INSERT INTO stats (level, subject, step, at, writer, data) VALUES (?, ?, 0, ?, ?, ?)
+ON CONFLICT (level, subject, step, at, writer) DO UPDATE SET data = excluded.data`
+
+func (c *commit) writeFigures() error {
+	for _, r := range c.batch.Figures(c.repeated) {
+		if _, err := c.exec(c.putFigures.bind(int64(r.Subject.Level), int64(r.Subject.ID), r.Minute.Unix(),
+			int64(c.batch.Ledger.Writer), r.Counts.Append(nil))); err != nil {
 			return err
 		}
 	}

@@ -101,7 +101,7 @@ func (c *commit) writeAccepts() error {
 // run stored, and what was matched against an old configuration. A repetition
 // is answered even then: its answer does not depend on the endpoints of today.
 func (c *commit) decide(a *store.Accept) error {
-	a.Outcome, a.EventID, a.Count = undecided, 0, 0
+	a.Outcome, a.EventID, a.Count, a.Written = undecided, 0, 0, false
 	if c.batch.Rerun {
 		stored, err := c.alreadyStored(a)
 		if err != nil || stored {
@@ -137,6 +137,7 @@ func (c *commit) alreadyStored(a *store.Accept) (bool, error) {
 		return false, fmt.Errorf("%w: event id %d is taken by another event", store.ErrRefused, e.ID)
 	}
 	a.Outcome, a.EventID, a.Count = store.AcceptStored, e.ID, len(a.Deliveries)
+	c.repeated = true
 	return true, nil
 }
 
@@ -232,7 +233,7 @@ func (c *commit) insert(a *store.Accept) {
 	}
 	c.count(e.TenantID, int64(len(a.Deliveries)), size)
 	c.keep(e.TenantID, store.StoredBy(len(a.Deliveries), len(payload)))
-	a.Outcome, a.EventID, a.Count = store.AcceptStored, e.ID, len(a.Deliveries)
+	a.Outcome, a.EventID, a.Count, a.Written = store.AcceptStored, e.ID, len(a.Deliveries), true
 }
 
 // answerReplays counts the deliveries of the events that repetitions repeat.

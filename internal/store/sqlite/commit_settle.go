@@ -92,6 +92,7 @@ func newSettleStatements() settleStatements {
 // first: only an attempt whose delivery counted it gets a row.
 func (c *commit) writeSettles() error {
 	for _, s := range c.batch.Settles {
+		s.Written, s.Ended = false, false
 		if !c.owns(s.Shard, s.Epoch) {
 			s.Outcome = store.SettleFenced
 			continue
@@ -123,11 +124,8 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 		return err
 	}
 	if changed == 1 {
-		ended := s.Delivery.State != hook.Pending
-		if ended {
-			c.count(s.Delivery.TenantID, -1, -int64(s.Delivery.Size))
-		}
-		c.attemptWritten(s, ended)
+		c.endedBy(s)
+		c.attemptWritten(s, s.Ended)
 		return nil
 	}
 	if changed, err = c.settleManual(s); err != nil {
@@ -150,7 +148,7 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 	}
 	found, err := c.first(c.settle.findAttempt.bind(int64(s.Attempt.ID), int64(s.Delivery.ID), int64(s.Delivery.ID), int64(s.Attempt.ID)), c.row[:1])
 	if found {
-		s.Outcome = store.SettleWritten // by an earlier run
+		s.Outcome, c.repeated = store.SettleWritten, true // by an earlier run
 	}
 	return err
 }
@@ -158,9 +156,17 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 // attemptWritten notes an attempt that counts; ended tells that it ended its
 // delivery.
 func (c *commit) attemptWritten(s *store.Settle, ended bool) {
-	s.Outcome = store.SettleWritten
+	s.Outcome, s.Written = store.SettleWritten, true
 	c.replays.Add(s, ended)
 	c.addAttempt(s.Attempt)
+}
+
+// endedBy notes whether a settle has ended its delivery, which was pending.
+func (c *commit) endedBy(s *store.Settle) {
+	if d := &s.Delivery; d.State != hook.Pending {
+		s.Ended = true
+		c.count(d.TenantID, -1, -int64(d.Size))
+	}
 }
 
 // settleDelivered ends a delivery whose first attempt succeeded; false when its
@@ -175,9 +181,9 @@ func (c *commit) settleDelivered(s *store.Settle) (bool, error) {
 	}
 	c.settle.document = store.AppendAttempt(c.settle.document[:0], a)
 	c.settle.firsts.add(int64(a.ID), string(c.settle.document), sqlstore.BytesOrNull(a.Excerpt))
-	c.count(d.TenantID, -1, -int64(d.Size))
+	c.endedBy(s)
 	c.keep(d.TenantID, store.StoredByAttempt(len(c.settle.document)+len(a.Excerpt)))
-	s.Outcome = store.SettleWritten
+	s.Outcome, s.Written = store.SettleWritten, true
 	return true, nil
 }
 
@@ -234,12 +240,9 @@ func (c *commit) settleEnd(s *store.Settle) error {
 		return err
 	}
 	if changed == 1 {
-		ended := d.State != hook.Pending
-		if ended {
-			c.count(d.TenantID, -1, -int64(d.Size))
-		}
-		c.replays.Add(s, ended)
-		s.Outcome = store.SettleWritten
+		c.endedBy(s)
+		c.replays.Add(s, s.Ended)
+		s.Outcome, s.Written = store.SettleWritten, true
 		return nil
 	}
 	s.Outcome = store.SettleGone
@@ -249,7 +252,7 @@ func (c *commit) settleEnd(s *store.Settle) error {
 	row := c.row[:4]
 	found, err := c.first(c.settle.find.bind(int64(d.ID)), row)
 	if found && row[0] == int64(d.State) && row[1] == int64(s.Prev) && row[2] == orNull(d.Reason) && row[3] == stamp(d.SettledAt) {
-		s.Outcome = store.SettleWritten // by an earlier run
+		s.Outcome, c.repeated = store.SettleWritten, true // by an earlier run
 	}
 	return err
 }

@@ -51,7 +51,10 @@ func (d *DB) cancelSome(ctx context.Context, tenant, endpoint hook.ID, now time.
 				return err
 			}
 		}
-		return sqlstore.AddUsage(t, tenant, -n, -bytes)
+		if err := sqlstore.AddUsage(t, tenant, -n, -bytes); err != nil {
+			return err
+		}
+		return sqlstore.CountCancelled(t, now, tenant, endpoint, n)
 	})
 	return n, err
 }

@@ -24,6 +24,7 @@ type fastPath struct {
 	settle                        settleStatements
 	saveLane                      single
 	addUsage                      single
+	putFigures                    single
 	addTally                      single
 }
 
@@ -36,6 +37,7 @@ func newFastPath() fastPath {
 		settle:     newSettleStatements(),
 		saveLane:   single{query: saveLane},
 		addUsage:   single{query: addUsage},
+		putFigures: single{query: putFigures},
 		addTally:   single{query: addTally},
 	}
 }

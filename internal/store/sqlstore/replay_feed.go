@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
@@ -131,5 +132,19 @@ RETURNING endpoint_id, size`, []any{locked, f.Now, f.Replay.ID, f.Replay.Filter.
 	if fed.Fed == 0 {
 		return nil
 	}
-	return AddUsage(tx, f.Replay.TenantID, int64(fed.Fed), bytes)
+	if err := AddUsage(tx, f.Replay.TenantID, int64(fed.Fed), bytes); err != nil {
+		return err
+	}
+	for _, endpoint := range fed.Endpoints {
+		n := 0
+		for _, e := range endpoints {
+			if e == endpoint {
+				n++
+			}
+		}
+		if err := count(tx, f.Replay.ID, f.Now, f.Replay.TenantID, endpoint, stats.Reopened, uint64(n)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
@@ -45,7 +46,10 @@ func (t *Tables) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time
 		if _, err := tx.Exec(visible.Found.Text(send), id, due); err != nil || row.State == hook.Pending {
 			return err
 		}
-		return AddUsage(tx, row.TenantID, 1, int64(row.Size))
+		if err := AddUsage(tx, row.TenantID, 1, int64(row.Size)); err != nil {
+			return err
+		}
+		return count(tx, a.ID, now, row.TenantID, row.EndpointID, stats.Reopened, 1)
 	})
 }
 
@@ -63,6 +67,9 @@ func (t *Tables) CancelDelivery(ctx context.Context, tenant, id hook.ID, now tim
 			return err
 		}
 		if err := AddUsage(tx, row.TenantID, -1, -int64(row.Size)); err != nil {
+			return err
+		}
+		if err := count(tx, a.ID, now, row.TenantID, row.EndpointID, stats.Cancelled, 1); err != nil {
 			return err
 		}
 		return FailReplayed(tx, row.ReplayID, 1)

@@ -99,6 +99,7 @@ const (
 	LockConfigShared                 // the same for all who need them to stay as they are; accepts hold it
 	LockKeys                         // whoever revokes API keys, so that two cannot revoke the last two
 	LockReplays                      // the replay that starts, so that two never feed one endpoint
+	LockStats                        // whoever makes coarser figures of finer ones
 )
 
 // Tables implements most of the roles that serve people. A dialect embeds it.

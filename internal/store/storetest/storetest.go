@@ -52,6 +52,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"ReplayCounts", replayCountTests},
 		{"Watch", watchTests},
 		{"Usage", usageTests},
+		{"Stats", statsTests},
 		{"Prune", pruneTests},
 		{"Audit", auditTests},
 		{"Store", storeTests},
@@ -61,7 +62,11 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		}
 		t.Run(group.name, func(t *testing.T) {
 			for _, tc := range group.tests {
-				t.Run(tc.name, func(t *testing.T) { tc.run(newWorld(t, s)) })
+				t.Run(tc.name, func(t *testing.T) {
+					w := newWorld(t, s)
+					tc.run(w)
+					w.balanced()
+				})
 			}
 		})
 	}

@@ -27,6 +27,8 @@ type world struct {
 	now      time.Time
 	node     hook.Node
 	epochs   map[int]int64 // of the shards that node holds
+	ledger   *store.Ledger
+	tenants  []hook.ID
 }
 
 const leaseTTL = 15 * time.Second
@@ -44,6 +46,7 @@ func newWorld(t *testing.T, s suite) *world {
 	w.check(w.db.Prepare(w.ctx(), w.now), "Prepare")
 	w.node = w.join("node-a")
 	w.take(w.node, allShards(), false)
+	w.ledger = store.NewLedger(w.id())
 	return w
 }
 
@@ -137,6 +140,7 @@ func (w *world) tenant() hook.Tenant {
 		Policy: json.RawMessage(`{}`), Rev: 1, ConfigRev: 1, CreatedAt: w.now, UpdatedAt: w.now,
 	}
 	w.check(w.db.CreateTenant(w.ctx(), ten, w.audit(id, "tenant.create")), "CreateTenant")
+	w.tenants = append(w.tenants, id)
 	return ten
 }
 
@@ -252,7 +256,14 @@ func (w *world) tryCommit(b *store.Batch) error {
 	if b.Now.IsZero() {
 		b.Now = w.now
 	}
-	return w.db.Commit(w.ctx(), b)
+	if b.Ledger == nil {
+		b.Ledger = w.ledger
+	}
+	err := w.db.Commit(w.ctx(), b)
+	if err == nil {
+		b.Counted()
+	}
+	return err
 }
 
 // settle commits one settle and returns its outcome.

@@ -1,0 +1,262 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/stats"
+	"github.com/breakwaterhq/breakwater/internal/store"
+)
+
+// Figures are stored with what they count. Beside the tests below every test of
+// the suite ends with balanced.
+var statsTests = []test{
+	{"accepts, attempts and ends are counted at all levels", statsCounted},
+	{"repetitions, stale events and late results are not counted", statsRefused},
+	{"a commit that runs again is counted once", statsRerun},
+	{"a commit that failed is not counted", statsFailed},
+	{"what a person ends or sends again is counted", statsByHand},
+	{"writers do not write over each other", statsWriters},
+	{"minutes become hours and days, and nothing is lost", statsRollUp},
+	{"old figures are removed, young ones stay", statsDrop},
+}
+
+var (
+	endpointStats = func(e hook.ID) stats.Subject { return stats.Subject{Level: stats.OfEndpoint, ID: e} }
+	tenantStats   = func(t hook.ID) stats.Subject { return stats.Subject{Level: stats.OfTenant, ID: t} }
+	systemStats   = stats.Subject{Level: stats.OfSystem}
+)
+
+// total adds up the figures of a subject.
+func (w *world) total(s stats.Subject) stats.Counts {
+	w.t.Helper()
+	points, err := w.db.Stats(w.ctx(), s, start.Add(-48*time.Hour), w.now.Add(400*24*time.Hour))
+	w.check(err, "Stats")
+	return stats.Total(points)
+}
+
+// balanced checks that all that was accepted is delivered, dead, cancelled or
+// pending.
+func (w *world) balanced() {
+	w.t.Helper()
+	if w.t.Failed() {
+		return
+	}
+	for _, id := range w.tenants {
+		c := w.total(tenantStats(id))
+		in, out := c.Get(stats.Accepted)+c.Get(stats.Reopened), c.AllDelivered()+c.AllDead()+c.Get(stats.Cancelled)
+		if pending := w.usage(id).Pending; in-out != uint64(pending) {
+			w.t.Errorf("tenant %d: %d accepted and reopened, %d delivered, %d dead, %d cancelled and %d pending",
+				id, in, c.AllDelivered(), c.AllDead(), c.Get(stats.Cancelled), pending)
+		}
+	}
+}
+
+// wantStats compares some figures of a subject.
+func (w *world) wantStats(s stats.Subject, want map[stats.Counter]uint64, when string) {
+	w.t.Helper()
+	got, c := make(map[stats.Counter]uint64), w.total(s)
+	for counter := range want {
+		got[counter] = c.Get(counter)
+	}
+	w.same(got, want, when)
+}
+
+func statsCounted(w *world) {
+	ten := w.tenant()
+	one, other := w.endpoint(ten), w.endpoint(ten)
+	a := w.stored(ten, one, other)
+	b := w.stored(ten, one)
+	w.pass(2 * time.Second)
+	again := w.retry(a.Deliveries[0], time.Minute)
+	w.written(w.success(b.Deliveries[0]), again, w.dead(a.Deliveries[1]))
+	w.pass(time.Minute)
+	second := w.success(again.Delivery)
+	second.Attempt.Kind = hook.Retry
+	w.written(second)
+	of := map[stats.Counter]uint64{
+		stats.Events: 0, stats.Accepted: 2, stats.Attempts(hook.First): 2, stats.Attempts(hook.Retry): 1, stats.FailedFirst: 1,
+		stats.Failed(hook.ServerError): 1, stats.SecondTries: 1, stats.Delivered(1): 1, stats.Delivered(2): 1, stats.TriesOfDelivered: 3,
+		stats.DeliveryTook(2 * time.Second): 1, stats.DeliveryTook(62 * time.Second): 1, stats.AttemptTook(12345 * time.Microsecond): 3,
+	}
+	w.wantStats(endpointStats(one.ID), of, "one endpoint")
+	w.wantStats(endpointStats(other.ID), map[stats.Counter]uint64{
+		stats.Accepted: 1, stats.Attempts(hook.First): 1, stats.Failed(hook.ClientError): 1, stats.Dead(hook.DeadPermanent): 1, stats.Delivered(1): 0,
+	}, "the other endpoint")
+	for name, s := range map[string]stats.Subject{"tenant": tenantStats(ten.ID), "system": systemStats} {
+		w.wantStats(s, map[stats.Counter]uint64{
+			stats.Events: 2, stats.Accepted: 3, stats.Attempts(hook.First): 3, stats.Attempts(hook.Retry): 1, stats.FailedFirst: 2,
+			stats.Dead(hook.DeadPermanent): 1, stats.Delivered(1): 1, stats.Delivered(2): 1,
+		}, name)
+	}
+	points, err := w.db.Stats(w.ctx(), endpointStats(one.ID), start, w.now.Add(time.Minute))
+	w.check(err, "Stats")
+	if len(points) != 2 || !points[0].At.Equal(start.Truncate(time.Minute)) || !points[1].At.Equal(w.now.Truncate(time.Minute)) {
+		w.t.Errorf("pieces %v, want those of two minutes", points)
+	}
+	points, err = w.db.Stats(w.ctx(), endpointStats(one.ID), start.Add(-time.Hour), start.Truncate(time.Minute))
+	w.check(err, "Stats")
+	if len(points) != 0 {
+		w.t.Errorf("pieces %v of the hour before, want none", points)
+	}
+}
+
+func statsRefused(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	first, same, other := w.keyed(ten, "k", 1, e), w.keyed(ten, "k", 1, e), w.keyed(ten, "k", 2, e)
+	stale := w.accept(ten, e)
+	stale.ConfigRev++
+	w.commit(&store.Batch{Accepts: []*store.Accept{first, same, other, stale}})
+	w.commit(&store.Batch{Accepts: []*store.Accept{w.keyed(ten, "k", 1, e)}})
+	w.wantStats(systemStats, map[stats.Counter]uint64{stats.Events: 1, stats.Accepted: 1}, "of five publishers")
+
+	d := w.delivery(first.Deliveries[0].ID)
+	_, err := w.db.CancelDelivery(w.ctx(), ten.ID, d.ID, w.now, w.audit(ten.ID, "delivery.cancel"))
+	w.check(err, "CancelDelivery")
+	late := w.success(d)
+	w.written(late)
+	w.wantStats(systemStats, map[stats.Counter]uint64{stats.Cancelled: 1, stats.Delivered(1): 0, stats.Attempts(hook.First): 1},
+		"a result for what was cancelled")
+
+	fenced := w.success(w.one(ten))
+	fenced.Epoch++
+	w.commit(&store.Batch{Settles: []*store.Settle{fenced, w.success(d)}})
+	w.wantStats(systemStats, map[stats.Counter]uint64{stats.Delivered(1): 0, stats.Attempts(hook.First): 1}, "results that were not written")
+}
+
+func statsRerun(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	d := w.delivery(w.stored(ten, e).Deliveries[0].ID)
+	b := &store.Batch{
+		Node: w.node.ID, Now: w.now, Ledger: w.ledger,
+		Accepts: []*store.Accept{w.accept(ten, e), w.keyed(ten, "k", 1, e), w.keyed(ten, "k", 1, e)},
+		Settles: []*store.Settle{w.success(d)},
+	}
+	w.check(w.db.Commit(w.ctx(), b), "Commit") // and nobody hears of it
+	w.again(b)
+	w.again(b)
+	want := map[stats.Counter]uint64{stats.Events: 3, stats.Accepted: 3, stats.Delivered(1): 1, stats.Attempts(hook.First): 1}
+	w.wantStats(systemStats, want, "after three runs")
+	w.stored(ten, e)
+	want[stats.Events], want[stats.Accepted] = 4, 4
+	w.wantStats(systemStats, want, "with what came later")
+}
+
+func statsFailed(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	bad := w.accept(ten, e)
+	bad.Event.ID = w.stored(ten, e).Event.ID // is taken
+	bad.Deliveries[0].EventID = bad.Event.ID
+	if err := w.tryCommit(&store.Batch{Accepts: []*store.Accept{w.accept(ten, e), bad}}); err == nil {
+		w.t.Fatal("an event whose id is taken was stored")
+	}
+	w.wantStats(systemStats, map[stats.Counter]uint64{stats.Events: 1, stats.Accepted: 1}, "after a commit that failed")
+	w.stored(ten, e)
+	w.wantStats(systemStats, map[stats.Counter]uint64{stats.Events: 2, stats.Accepted: 2}, "after one that did not")
+}
+
+func statsByHand(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	all := w.deadLetters(ten, e, 3)
+	w.pass(time.Hour)
+	row, err := w.db.RetryDelivery(w.ctx(), ten.ID, all[0].ID, w.now, w.audit(ten.ID, "delivery.retry"))
+	w.check(err, "RetryDelivery")
+	w.written(w.success(row.Delivery))
+	j := w.running(ten, hook.ReplayFilter{States: []hook.DeliveryState{hook.Dead}, Endpoint: e.ID})
+	w.feed(j.ID, 1)
+	w.feed(j.ID, 10)
+	pending := w.one(ten)
+	_, err = w.db.CancelDelivery(w.ctx(), ten.ID, pending.ID, w.now, w.audit(ten.ID, "delivery.cancel"))
+	w.check(err, "CancelDelivery")
+	want := map[stats.Counter]uint64{stats.Accepted: 4, stats.Dead(hook.DeadPermanent): 3, stats.Reopened: 3, stats.Cancelled: 1}
+	w.wantStats(tenantStats(ten.ID), want, "after a send by hand, a replay and a cancel")
+	_, err = w.db.DeleteEndpoint(w.ctx(), ten.ID, e.ID, w.now, w.audit(ten.ID, "endpoint.delete"))
+	w.check(err, "DeleteEndpoint")
+	want[stats.Cancelled] = 3
+	w.wantStats(tenantStats(ten.ID), want, "after the end of the endpoint")
+	w.wantStats(systemStats, want, "of all")
+}
+
+func statsWriters(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	for range 3 {
+		w.commit(&store.Batch{Accepts: []*store.Accept{w.accept(ten, e)}, Ledger: store.NewLedger(w.id())})
+		w.stored(ten, e)
+	}
+	w.wantStats(endpointStats(e.ID), map[stats.Counter]uint64{stats.Accepted: 6}, "of four writers")
+}
+
+// rollUp makes coarser pieces until there is nothing more to do.
+func (w *world) rollUp(from stats.Step, before time.Time, limit int) (rows int) {
+	w.t.Helper()
+	for range 1000 {
+		n, err := w.db.RollUp(w.ctx(), from, before, limit)
+		w.check(err, "RollUp")
+		if rows += n; n < limit {
+			return rows
+		}
+	}
+	w.t.Fatal("rolling up does not end")
+	return 0
+}
+
+func statsRollUp(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	for range 60 {
+		w.written(w.success(w.delivery(w.stored(ten, e).Deliveries[0].ID)))
+		w.pass(7 * time.Minute)
+	}
+	before := w.total(endpointStats(e.ID))
+	now := w.now
+	if n := w.rollUp(stats.Minutes, now.Add(-2*time.Hour), 7); n == 0 {
+		w.t.Error("no minute became an hour")
+	}
+	points, err := w.db.Stats(w.ctx(), endpointStats(e.ID), start, now)
+	w.check(err, "Stats")
+	if len(points) >= 40 {
+		w.t.Errorf("%d pieces are left of 60", len(points))
+	}
+	young, err := w.db.Stats(w.ctx(), endpointStats(e.ID), now.Add(-2*time.Hour), now)
+	w.check(err, "Stats")
+	if len(young) < 17 {
+		w.t.Errorf("%d pieces of the last two hours, want minutes", len(young))
+	}
+	w.pass(72 * time.Hour)
+	w.rollUp(stats.Minutes, w.now, 100)
+	w.rollUp(stats.Hours, w.now.Add(-24*time.Hour), 100)
+	points, err = w.db.Stats(w.ctx(), endpointStats(e.ID), start, w.now)
+	w.check(err, "Stats")
+	if len(points) > 2 {
+		w.t.Errorf("%d pieces, want days", len(points))
+	}
+	after := w.total(endpointStats(e.ID))
+	w.same(string(after.Append(nil)), string(before.Append(nil)), "figures")
+}
+
+func statsDrop(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	for range 4 {
+		w.stored(ten, e)
+		w.pass(time.Hour)
+	}
+	dropped := 0
+	for range 100 {
+		n, err := w.db.DropStats(w.ctx(), stats.Minutes, start.Add(90*time.Minute), 2)
+		w.check(err, "DropStats")
+		if dropped += n; n == 0 {
+			break
+		}
+	}
+	if dropped != 2*3 { // of endpoint, tenant and system
+		w.t.Errorf("removed %d rows, want 6", dropped)
+	}
+	w.wantStats(endpointStats(e.ID), map[stats.Counter]uint64{stats.Accepted: 2}, "what is left")
+	w.tenants = nil // does not balance any more
+}
