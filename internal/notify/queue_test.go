@@ -179,9 +179,13 @@ func (g guarded) Do(ctx context.Context, req *notify.Request) (int, []byte, erro
 	if deadline, ok := ctx.Deadline(); ok {
 		total = time.Until(deadline)
 	}
-	res := g.client.Send(ctx, &egress.Request{
-		Tenant: req.Tenant, URL: req.URL, Body: req.Body, Header: req.Header, Total: total,
-	})
+	var header []egress.Field
+	for name, values := range req.Header {
+		for _, v := range values {
+			header = append(header, egress.Field{Name: name, Value: v})
+		}
+	}
+	res := g.client.Send(ctx, &egress.Request{Tenant: req.Tenant, URL: req.URL, Body: req.Body, Header: header, Total: total})
 	switch {
 	case res.Reason == hook.BlockedAddress:
 		return 0, nil, notify.ErrRefused
