@@ -159,7 +159,7 @@ func (a *App) build() error {
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
 		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
-		Committed: a.committed, Ledger: a.ledger(),
+		Committed: a.committed, Uncounted: !o.Stats,
 	})
 	if err != nil {
 		return err

@@ -34,6 +34,14 @@ const (
 	failed    Counter = 64  // + reason
 	attemptIn Counter = 256 // + bucket
 	deliverIn Counter = 512 // + bucket
+
+	// Gauges tell how much there was of something: of several values the greatest
+	// stays.
+	gauges Counter = 1024
+	// Limit is how many requests a lane had in flight at most.
+	Limit Counter = 1025
+
+	maxCounter = 1<<16 - 1
 )
 
 // MostTries is the attempt number from which on deliveries are counted together.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
@@ -28,7 +29,17 @@ func (c *Counts) Add(counter Counter, n uint64) {
 	if !found {
 		c.cells = slices.Insert(c.cells, i, cell{counter: counter})
 	}
-	c.cells[i].n += n
+	if counter >= gauges {
+		c.cells[i].n = max(c.cells[i].n, n)
+	} else {
+		c.cells[i].n += n
+	}
+}
+
+// withoutGauges returns what adds up; it shares its memory with c.
+func (c *Counts) withoutGauges() Counts {
+	i, _ := c.find(gauges)
+	return Counts{c.cells[:i:i]}
 }
 
 // Merge adds other figures.
@@ -76,6 +87,15 @@ func (c *Counts) AllFailed() uint64 { return c.Sum(failed, attemptIn-1) }
 
 // AllAttempts is how many attempts there were.
 func (c *Counts) AllAttempts() uint64 { return c.Sum(attempts, delivered-1) }
+
+// slow is how long a delivery may take before somebody should look.
+const slow = time.Minute
+
+// Trouble reports whether the figures tell of anything that a rule may be about:
+// a failed attempt, a retry, a dead letter, or a delivery that was slow.
+func (c *Counts) Trouble() bool {
+	return c.AllFailed() > 0 || c.Get(Attempts(hook.Retry)) > 0 || c.AllDead() > 0 || c.Sum(DeliveryTook(slow)+1, deliverIn+buckets) > 0
+}
 
 // ByReason calls f for every reason of dead letters that was counted.
 func (c *Counts) ByReason(f func(hook.EndReason, uint64)) {
@@ -139,7 +159,7 @@ func Unpack(b []byte) (Counts, error) {
 			return Counts{}, errPacked
 		}
 		b = b[n:]
-		if at += step; at > 1<<16-1 || step > 1<<16-1 {
+		if at += step; at > maxCounter || step > maxCounter {
 			return Counts{}, errPacked
 		}
 		c.cells = append(c.cells, cell{Counter(at), figure})
