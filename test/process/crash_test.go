@@ -186,15 +186,18 @@ func (s *server) reconcile() {
 		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
 	}
 	want.Failed = want.Attempts - want.Delivered // of an endpoint that takes all in the end
-	for _, path := range []string{"/stats", ""} {
+	for _, path := range []string{"/v1/stats", "/v1/tenants/default/stats"} {
 		var out struct{ Totals figures }
-		if path == "" {
-			s.ask("GET", "/v1/stats?window=6h", nil, &out)
-		} else {
-			s.api("GET", path+"?window=6h", nil, &out)
+		got := func() figures {
+			s.ask("GET", path+"?window=6h", nil, &out)
+			return out.Totals
+		}
+		// They are added up every few seconds.
+		for deadline := time.Now().Add(time.Minute); got() != want && time.Now().Before(deadline); {
+			time.Sleep(time.Second)
 		}
 		if out.Totals != want {
-			s.t.Errorf("figures %+v, rows %+v", out.Totals, want)
+			s.t.Errorf("%s: figures %+v, rows %+v", path, out.Totals, want)
 		}
 	}
 }
