@@ -20,7 +20,8 @@ type cell struct {
 	n       uint64
 }
 
-// Add adds to a counter.
+// Add adds to a counter. A gauge is one more than its value here and wherever
+// figures are packed, so that 0 can be told.
 func (c *Counts) Add(counter Counter, n uint64) {
 	if n == 0 {
 		return
@@ -29,11 +30,23 @@ func (c *Counts) Add(counter Counter, n uint64) {
 	if !found {
 		c.cells = slices.Insert(c.cells, i, cell{counter: counter})
 	}
-	if counter >= gauges {
-		c.cells[i].n = max(c.cells[i].n, n)
-	} else {
-		c.cells[i].n += n
+	switch e := &c.cells[i]; {
+	case counter >= least && found:
+		e.n = min(e.n, n)
+	case counter >= gauges:
+		e.n = max(e.n, n)
+	default:
+		e.n += n
 	}
+}
+
+// Tell tells the value of a gauge.
+func (c *Counts) Tell(gauge Counter, v uint64) { c.Add(gauge, v+1) }
+
+// Gauge returns the value of a gauge, and whether it was told.
+func (c *Counts) Gauge(gauge Counter) (v uint64, told bool) {
+	n := c.Get(gauge)
+	return max(n, 1) - 1, n > 0
 }
 
 // withoutGauges returns what adds up; it shares its memory with c.

@@ -36,7 +36,10 @@ func (l *Log) Begin(id hook.ID, of Owner) {
 	l.before = entry{id, of}
 }
 
-// Count adds to a counter, or tells a gauge.
+// Tell tells the value of a gauge.
+func (l *Log) Tell(gauge Counter, v uint64) { l.Count(gauge, v+1) }
+
+// Count adds to a counter.
 func (l *Log) Count(c Counter, n uint64) {
 	if n == 1 {
 		l.packed = binary.AppendUvarint(l.packed, uint64(c)<<1)

@@ -18,7 +18,7 @@ var noon = time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
 func anyCounts(t *rapid.T) stats.Counts {
 	var c stats.Counts
 	for range rapid.IntRange(0, 12).Draw(t, "figures") {
-		c.Add(stats.Counter(rapid.Uint16Range(1, 1100).Draw(t, "counter")), rapid.Uint64Range(1, 1<<40).Draw(t, "n"))
+		c.Add(stats.Counter(rapid.Uint16Range(1, 2100).Draw(t, "counter")), rapid.Uint64Range(1, 1<<40).Draw(t, "n"))
 	}
 	return c
 }
@@ -239,7 +239,9 @@ func TestGaugesKeepTheGreatest(t *testing.T) {
 	for i, limit := range []uint64{7, 20, 3} {
 		var l stats.Log
 		l.Begin(hook.ID(i), stats.Owner{Tenant: 1, Endpoint: 2})
-		l.Count(stats.Limit, limit)
+		l.Tell(stats.Limit, limit)
+		l.Tell(stats.LimitLow, limit)
+		l.Tell(stats.Breaker, 0)
 		l.Count(stats.Events, 1)
 		l.End()
 		if err := sums.Add(&stats.Record{At: noon, Packed: l.Packed()}); err != nil {
@@ -247,12 +249,14 @@ func TestGaugesKeepTheGreatest(t *testing.T) {
 		}
 	}
 	for _, r := range sums.Rows() {
-		want := uint64(0)
-		if r.Subject.Level == stats.OfEndpoint {
-			want = 20
+		ofEndpoint := r.Subject.Level == stats.OfEndpoint
+		for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 3, stats.Breaker: 0} {
+			if v, told := r.Counts.Gauge(g); told != ofEndpoint || told && v != want {
+				t.Errorf("%v: gauge %d is %d, %v; want %d", r.Subject, g, v, told, want)
+			}
 		}
-		if got := r.Counts.Get(stats.Limit); got != want || r.Counts.Get(stats.Events) != 3 {
-			t.Errorf("%v: limit %d and %d events, want %d and 3", r.Subject, got, r.Counts.Get(stats.Events), want)
+		if n := r.Counts.Get(stats.Events); n != 3 {
+			t.Errorf("%v: %d events, want 3", r.Subject, n)
 		}
 	}
 }

@@ -40,6 +40,9 @@ func (s *Settle) Log(l *stats.Log, mayEnd bool) {
 func logAttempt(l *stats.Log, a *hook.Attempt) {
 	l.Count(stats.Attempts(a.Kind), 1)
 	l.Count(stats.AttemptTook(a.Latency), 1)
+	if a.Detail.LaneLimit > 0 {
+		logLane(l, &a.Detail)
+	}
 	if a.Number == 2 {
 		l.Count(stats.SecondTries, 1)
 	}
@@ -50,6 +53,22 @@ func logAttempt(l *stats.Log, a *hook.Attempt) {
 	if a.Kind == hook.First {
 		l.Count(stats.FailedFirst, 1)
 	}
+}
+
+// logLane tells what the lane was like when it sent.
+func logLane(l *stats.Log, d *hook.AttemptDetail) {
+	limit := uint64(d.LaneLimit)
+	l.Tell(stats.Limit, limit)
+	l.Tell(stats.LimitLow, limit)
+	l.Tell(stats.InFlight, uint64(max(d.LaneInFlight, 0)))
+	breaker := uint64(0)
+	switch d.LaneState {
+	case "half_open":
+		breaker = 1
+	case "open":
+		breaker = 2
+	}
+	l.Tell(stats.Breaker, breaker)
 }
 
 func logEnd(l *stats.Log, d *hook.Delivery) {

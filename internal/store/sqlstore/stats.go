@@ -90,9 +90,45 @@ func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 		for _, r := range sums.Rows() {
 			pieces[piece{r.Subject.Level, stats.Minutes, r.Minute, r.Subject.ID}] = r.Counts
 		}
+		if err := t.tellPending(tx, pieces); err != nil {
+			return err
+		}
 		return t.addFigures(tx, pieces)
 	})
 	return n, errors.Join(err, damaged)
+}
+
+const pendingOf = `SELECT tenant_id, sum(pending) FROM tenant_usage GROUP BY tenant_id`
+
+// tellPending tells how much is pending now, as of the latest minute that anything
+// is known of.
+func (t *Tables) tellPending(tx Tx, pieces map[piece]stats.Counts) error {
+	latest := int64(0)
+	for p := range pieces {
+		latest = max(latest, p.at)
+	}
+	if latest == 0 {
+		return nil
+	}
+	tell := func(p piece, n int64) {
+		if c, ok := pieces[p]; ok {
+			c.Tell(stats.Pending, uint64(max(n, 0)))
+			pieces[p] = c
+		}
+	}
+	all := int64(0)
+	err := tx.Query(pendingOf, nil, func(r Row) error {
+		var tenant hook.ID
+		var n int64
+		if err := r.Scan(&tenant, &n); err != nil {
+			return err
+		}
+		all += n
+		tell(piece{stats.OfTenant, stats.Minutes, latest, tenant}, n)
+		return nil
+	})
+	tell(piece{stats.OfSystem, stats.Minutes, latest, 0}, all)
+	return err
 }
 
 func scanLog(r Row, l *stats.Record) error {

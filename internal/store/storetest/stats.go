@@ -22,6 +22,7 @@ var statsTests = []test{
 	{"a batch can go uncounted", statsUncounted},
 	{"several who add up count everything once", statsFolders},
 	{"endpoints with trouble are found", statsTroubled},
+	{"the greatest and the least of what was there are kept", statsGauges},
 	{"minutes become hours and days, and nothing is lost", statsRollUp},
 	{"old figures are removed, young ones stay", statsDrop},
 }
@@ -238,6 +239,33 @@ func statsFolders(w *world) {
 	want := map[stats.Counter]uint64{stats.Accepted: commits, stats.Delivered(1): commits, stats.Attempts(hook.First): commits}
 	for _, s := range []stats.Subject{endpointStats(e.ID), tenantStats(ten.ID), systemStats} {
 		w.wantStats(s, want, "after all")
+	}
+}
+
+func statsGauges(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	a, b := w.stored(ten, e), w.stored(ten, e, w.endpoint(ten))
+	w.fold()
+	first, second := w.success(a.Deliveries[0]), w.retry(b.Deliveries[0], time.Minute)
+	for i, s := range []*store.Settle{first, second} {
+		s.Attempt.Detail.LaneState = []string{"open", "closed"}[i]
+		s.Attempt.Detail.LaneLimit = []float64{4.9, 20}[i]
+		s.Attempt.Detail.LaneInFlight = []int{1, 0}[i]
+	}
+	w.written(first)
+	w.written(second)
+	got := w.total(endpointStats(e.ID))
+	for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 4, stats.InFlight: 1, stats.Breaker: 2} {
+		if v, told := got.Gauge(g); !told || v != want {
+			w.t.Errorf("gauge %d is %d (told: %v), want %d", g, v, told, want)
+		}
+	}
+	for name, s := range map[string]stats.Subject{"tenant": tenantStats(ten.ID), "system": systemStats} {
+		c := w.total(s)
+		if v, told := c.Gauge(stats.Pending); !told || v != 3 {
+			w.t.Errorf("%d pending of the %s (told: %v), want 3", v, name, told)
+		}
 	}
 }
 
