@@ -30,6 +30,7 @@ type flight struct {
 	laneLimit    float64
 	laneInFlight int
 
+	trace    hook.Trace     // of its event; only read for a Tracer
 	header   []egress.Field // as sent
 	answer   egress.Result
 	answered time.Time
@@ -66,6 +67,7 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 		}
 		event = &e
 	}
+	d.trace(f, event)
 	body := f.dest.body(event)
 	now := time.Now()
 	f.header = f.dest.header(event, &f.delivery, now, body)
@@ -99,12 +101,22 @@ const (
 // header returns all headers of one attempt.
 func (t *destination) header(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
 	_, hops := hook.CutHops(e.ContentType)
-	all := append(make([]egress.Field, 0, 7+len(t.signatures)+len(t.custom)),
+	var trace hook.Trace
+	if t.traced {
+		_, trace = hook.CutTrace(e.ContentType)
+	}
+	all := append(make([]egress.Field, 0, 9+len(t.signatures)+len(t.custom)),
 		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
 		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
 		egress.Field{Name: hook.HeaderHops, Value: strconv.Itoa(hops + 1)},
 		egress.Field{Name: headerContentType, Value: t.contentType(e)},
 	)
+	if trace.Parent != "" {
+		all = append(all, egress.Field{Name: hook.HeaderTraceParent, Value: trace.Parent})
+	}
+	if trace.State != "" {
+		all = append(all, egress.Field{Name: hook.HeaderTraceState, Value: trace.State})
+	}
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }
 	t.signer.Sign(set, hook.EventPrefix.Format(e.ID), now, body)
 	return append(all, t.custom...)
