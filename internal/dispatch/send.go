@@ -101,23 +101,28 @@ const (
 // header returns all headers of one attempt.
 func (t *destination) header(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
 	_, hops := hook.CutHops(e.ContentType)
-	var trace hook.Trace
-	if t.traced {
-		_, trace = hook.CutTrace(e.ContentType)
-	}
-	all := append(make([]egress.Field, 0, 9+len(t.signatures)+len(t.custom)),
+	all := append(make([]egress.Field, 0, 7+len(t.signatures)+len(t.custom)),
 		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
 		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
 		egress.Field{Name: hook.HeaderHops, Value: strconv.Itoa(hops + 1)},
 		egress.Field{Name: headerContentType, Value: t.contentType(e)},
 	)
-	if trace.Parent != "" {
-		all = append(all, egress.Field{Name: hook.HeaderTraceParent, Value: trace.Parent})
-	}
-	if trace.State != "" {
-		all = append(all, egress.Field{Name: hook.HeaderTraceState, Value: trace.State})
-	}
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }
+	if t.traced {
+		sendTrace(set, e)
+	}
 	t.signer.Sign(set, hook.EventPrefix.Format(e.ID), now, body)
 	return append(all, t.custom...)
+}
+
+// sendTrace sets the headers of the trace that an event belongs to, if there is
+// one.
+func sendTrace(set func(name, value string), e *hook.Event) {
+	_, trace := hook.CutTrace(e.ContentType)
+	if trace.Parent != "" {
+		set(hook.HeaderTraceParent, trace.Parent)
+	}
+	if trace.State != "" {
+		set(hook.HeaderTraceState, trace.State)
+	}
 }

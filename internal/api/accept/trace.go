@@ -51,7 +51,10 @@ type trail struct {
 
 // follow begins the trail of a request.
 func (a *acceptor) follow(c *rest.Call, route string, h http.Header) trail {
-	from := hook.ReadTrace(h[hook.HeaderTraceParent], h[hook.HeaderTraceState])
+	var from hook.Trace
+	if parents := h[hook.HeaderTraceParent]; parents != nil {
+		from = hook.ReadTrace(parents, h[hook.HeaderTraceState])
+	}
 	if a.cfg.Tracer == nil {
 		if from.Parent == "" {
 			return trail{}
