@@ -69,6 +69,7 @@ type Config struct {
 
 	Metrics rest.MetricsAccess // zero: not served
 	Backups Backups            // nil: the store has tools of its own
+	Tracer  accept.Tracer      // nil: nobody traces
 
 	TrustedProxies rest.Proxies // whose X-Forwarded-For is believed; none: nobody's
 
@@ -164,7 +165,7 @@ func (a *API) addRoutes() {
 	a.addStatsRoutes()
 	accept.AddRoutes(a.server, accept.Config{
 		Path: eventsPath, Ingest: a.cfg.Ingest, EndpointByUID: a.cfg.Store.EndpointByUID,
-		MaxPayload: a.cfg.MaxPayload, MaxBatchBody: a.cfg.MaxBatchBody,
+		MaxPayload: a.cfg.MaxPayload, MaxBatchBody: a.cfg.MaxBatchBody, Tracer: a.cfg.Tracer,
 	})
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
