@@ -249,7 +249,7 @@ func (t *Tables) AckAlert(ctx context.Context, tenant hook.ID, a hook.Alert, rec
 const (
 	oldAlerts = `
 SELECT id FROM alerts WHERE status = 2 AND resolved_at < $1
-  AND NOT EXISTS (SELECT 1 FROM notices n WHERE n.about_id = alerts.id AND n.result = 1) ORDER BY resolved_at LIMIT $2`
+  AND NOT EXISTS (SELECT 1 FROM notices n WHERE n.about_id = alerts.id AND n.result = 1) ORDER BY resolved_at, id LIMIT $2`
 
 	deleteNoticesOf = `DELETE FROM notices WHERE about_id = $1 AND EXISTS (SELECT 1 FROM alerts WHERE id = $1 AND status = 2)`
 	deleteAlert     = `DELETE FROM alerts WHERE id = $1 AND status = 2`
