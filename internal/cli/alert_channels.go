@@ -138,7 +138,7 @@ of a webhook is shown once.`,
 func destination(body map[string]any, args []string) error {
 	switch {
 	case len(args) == 0:
-	case strings.Contains(args[0], "@") && !strings.Contains(args[0], "://"):
+	case body["kind"] == "email", strings.Contains(args[0], "@") && !strings.Contains(args[0], "://"):
 		body["to"] = args
 	case len(args) > 1:
 		return usagef("give one URL, or e-mail addresses")
