@@ -156,6 +156,10 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 		_, err = t.tx.Exec(t.ctx, exclusive, lockReplays, 0)
 	case sqlstore.LockStats:
 		_, err = t.tx.Exec(t.ctx, exclusive, lockStats, 0)
+	case sqlstore.LockShard:
+		_, err = t.tx.Exec(t.ctx, `SELECT pg_advisory_xact_lock_shared(7001, $1)`, int32(id))
+	case sqlstore.LockChannels:
+		_, err = t.tx.Exec(t.ctx, exclusive, lockChannels, 0)
 	default:
 		err = fmt.Errorf("unknown lock %d", l)
 	}

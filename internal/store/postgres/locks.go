@@ -30,6 +30,8 @@ const (
 
 	// lockStats: whoever adds to figures, or makes coarser ones of them.
 	lockStats = 7010
+	// lockChannels: whoever decides notices for channels, or removes channels.
+	lockChannels = 7011
 
 	// 7009, written out in its statements, is a node: shared by its batches and
 	// take-overs, exclusive for another one that moves its floor. That one only

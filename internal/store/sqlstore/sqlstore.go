@@ -103,6 +103,8 @@ const (
 	LockKeys                         // whoever revokes API keys, so that two cannot revoke the last two
 	LockReplays                      // the replay that starts, so that two never feed one endpoint
 	LockStats                        // whoever adds to figures
+	LockShard                        // what depends on the owner of a shard, shared: it stays the owner
+	LockChannels                     // whoever decides notices for channels, or removes channels
 )
 
 // Tables implements most of the roles that serve people. A dialect embeds it.

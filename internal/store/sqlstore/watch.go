@@ -145,12 +145,18 @@ INSERT INTO operational_events (id, tenant_id, endpoint_id, type, at, detail) VA
 
 // WriteOperational implements store.OperationalLog.
 func (t *Tables) WriteOperational(ctx context.Context, events []hook.OperationalEvent) error {
+	return t.dialect.Change(ctx, "write operational events", func(tx Tx) error {
+		return tx.ExecAll(insertOperational, operationalRows(events))
+	})
+}
+
+func operationalRows(events []hook.OperationalEvent) [][]any {
 	rows := make([][]any, len(events))
 	for i := range events {
 		e := &events[i]
 		rows[i] = []any{e.ID, OrNull(e.TenantID), OrNull(e.EndpointID), string(e.Type), e.At, raw(e.Detail)}
 	}
-	return t.dialect.Change(ctx, "write operational events", func(tx Tx) error { return tx.ExecAll(insertOperational, rows) })
+	return rows
 }
 
 // OperationalQuery returns the query of ListOperational. It walks the index of the
