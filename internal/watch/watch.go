@@ -33,7 +33,7 @@ type Store interface {
 	WriteOperational(ctx context.Context, events []hook.OperationalEvent) error
 }
 
-// Config is what New needs. All fields are required.
+// Config is what New needs. All fields but Health are required.
 type Config struct {
 	Store Store
 	IDs   *hook.IDSource
@@ -42,6 +42,9 @@ type Config struct {
 	// Owns reports whether the lanes of a shard are this node's. The owner of
 	// shard 0 also judges the whole fleet.
 	Owns func(shard int) bool
+	// Health tells how this node does. It is saved at every round, for whoever
+	// judges the fleet; nil: nobody on another node asks.
+	Health func(ctx context.Context) hook.NodeHealth
 }
 
 // Watcher watches. Make one with New.
