@@ -220,8 +220,8 @@ func (t *Tables) ListAlerts(ctx context.Context, f store.AlertFilter, p store.Pa
 
 const (
 	ackAlert = `
-UPDATE alerts AS a SET acked_by = $3, acked_at = $4, ack_note = $5, snoozed_until = $6
-WHERE a.id = $1 AND (a.tenant_id = $2 OR $2 = 0) AND a.status = 1 RETURNING ` + alertColumns
+UPDATE alerts SET acked_by = $3, acked_at = $4, ack_note = $5, snoozed_until = $6
+WHERE id = $1 AND (tenant_id = $2 OR $2 = 0) AND status = 1`
 
 	alertExists = `SELECT EXISTS (SELECT 1 FROM alerts WHERE id = $1 AND (tenant_id = $2 OR $2 = 0) AND status <> 3)`
 )
@@ -229,7 +229,11 @@ WHERE a.id = $1 AND (a.tenant_id = $2 OR $2 = 0) AND a.status = 1 RETURNING ` + 
 // AckAlert implements store.AlertLog.
 func (t *Tables) AckAlert(ctx context.Context, tenant hook.ID, a hook.Alert, record hook.Audit) (stored hook.Alert, err error) {
 	err = t.change(ctx, "acknowledge alert", record, func(tx Tx) error {
-		stored, err = one(tx, scanAlert, ackAlert, a.ID, tenant, a.AckedBy, a.AckedAt, a.AckNote, a.SnoozedUntil)
+		err := mustChange(tx, ackAlert, a.ID, tenant, a.AckedBy, a.AckedAt, a.AckNote, a.SnoozedUntil)
+		if err == nil {
+			stored, err = one(tx, scanAlert, alertByID, a.ID, tenant)
+			return err
+		}
 		if !errors.Is(err, hook.ErrNotFound) {
 			return err
 		}
@@ -245,7 +249,7 @@ func (t *Tables) AckAlert(ctx context.Context, tenant hook.ID, a hook.Alert, rec
 const (
 	oldAlerts = `
 SELECT id FROM alerts WHERE status = 2 AND resolved_at < $1
-  AND NOT EXISTS (SELECT 1 FROM notices n WHERE n.about_id = alerts.id AND n.result = 1) ORDER BY resolved_at LIMIT $2`
+  AND NOT EXISTS (SELECT 1 FROM notices n WHERE n.about_id = alerts.id AND n.result = 1) ORDER BY resolved_at, id LIMIT $2`
 
 	deleteNoticesOf = `DELETE FROM notices WHERE about_id = $1 AND EXISTS (SELECT 1 FROM alerts WHERE id = $1 AND status = 2)`
 	deleteAlert     = `DELETE FROM alerts WHERE id = $1 AND status = 2`

@@ -104,9 +104,9 @@ func (t *Tables) ListChannels(ctx context.Context, tenant hook.ID, p store.Page)
 
 const (
 	updateChannel = `
-UPDATE alert_channels AS c SET name = $3, levels = $4, min_severity = $5, rules = $6, operational_events = $7, send_resolved = $8,
+UPDATE alert_channels SET name = $3, levels = $4, min_severity = $5, rules = $6, operational_events = $7, send_resolved = $8,
   recipients = $9, sealed = $10, updated_at = $11, version = version + 1
-WHERE c.id = $1 AND c.tenant_id = $2 AND c.version = $12 RETURNING ` + channelColumns
+WHERE id = $1 AND tenant_id = $2 AND version = $12`
 
 	channelExists = `SELECT EXISTS (SELECT 1 FROM alert_channels WHERE id = $1 AND tenant_id = $2)`
 )
@@ -118,9 +118,12 @@ func (t *Tables) UpdateChannel(ctx context.Context, c store.Channel, a hook.Audi
 		return stored, fmt.Errorf("update channel: %w", err)
 	}
 	err = t.change(ctx, "update channel", a, func(tx Tx) error {
-		stored, err = one(tx, scanChannel, updateChannel, append(values, c.Version)...)
+		err := mustChange(tx, updateChannel, append(values, c.Version)...)
 		if errors.Is(err, hook.ErrNotFound) {
 			return mismatchOrAbsent(tx, channelExists, c.ID, c.Tenant)
+		}
+		if err == nil {
+			stored, err = one(tx, scanChannel, channelByID, c.ID, c.Tenant)
 		}
 		return err
 	})
