@@ -189,7 +189,7 @@ func (a *App) build() error {
 		return err
 	}
 	a.janitor, err = retention.New(retention.Config{
-		Store: a.db, Stats: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit,
+		Store: a.db, Stats: a.db, Alerts: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit, AlertsAge: o.RetentionAlerts,
 		MinutesAge: o.StatsMinutes, HoursAge: o.StatsHours, DaysAge: o.StatsDays,
 	})
 	if err != nil {

@@ -80,8 +80,9 @@ type Options struct {
 	MaxConnsHost  int
 	IdleTimeout   time.Duration
 
-	RetentionData  time.Duration
-	RetentionAudit time.Duration
+	RetentionData   time.Duration
+	RetentionAudit  time.Duration
+	RetentionAlerts time.Duration // after they are resolved
 
 	Stats        bool // count what happens, per minute
 	StatsMinutes time.Duration

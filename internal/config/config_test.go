@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, MaxRequestDeliveries: 20000, IngestQueue: 65536,
 		IngestQueueBytes: 256 << 20, StoreBatchRows: 2048,
 		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, TenantMaxEndpoints: 1000, TenantMaxStored: 100 << 30, KeyWriteRate: 5,
-		RetentionAudit: 90 * 24 * time.Hour, IdempotencyTTL: 24 * time.Hour,
+		RetentionAudit: 90 * 24 * time.Hour, RetentionAlerts: 90 * 24 * time.Hour, IdempotencyTTL: 24 * time.Hour,
 		Stats: true, StatsMinutes: 48 * time.Hour, StatsHours: 90 * 24 * time.Hour, StatsDays: 1095 * 24 * time.Hour,
 		StoreMaxConns: 16, StoreBatch: 256, LogLimit: 1 << 30, DiskReserve: 512 << 20, Migrate: true,
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,

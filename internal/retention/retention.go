@@ -1,6 +1,6 @@
 // Package retention removes what is past its age, a little at a time: events
-// with their deliveries and attempts, dead letters alike, and audit records. What
-// is pending never leaves.
+// with their deliveries and attempts, dead letters alike, audit records, and alerts
+// that are over. What is pending never leaves.
 //
 // It only sets the pace. What exactly may go, and how, is the store's business.
 package retention
@@ -23,11 +23,15 @@ import (
 type Config struct {
 	Store store.Maintenance
 	Stats store.StatsKeeper // nil: there are no figures
-	IDs   *hook.IDSource
-	Log   *slog.Logger
-	Age   time.Duration // 30 days
+	// Alerts removes those that are over; nil: there are none.
+	Alerts store.AlertRetention
+	IDs    *hook.IDSource
+	Log    *slog.Logger
+	Age    time.Duration // 30 days
 	// AuditAge is how long audit records stay; 90 days.
 	AuditAge time.Duration
+	// AlertsAge is how long alerts stay after they are resolved; 90 days.
+	AlertsAge time.Duration
 	// MinutesAge and HoursAge are when figures become coarser, DaysAge when they
 	// go; 48 hours, 90 days, 3 years.
 	MinutesAge, HoursAge, DaysAge time.Duration
@@ -55,6 +59,7 @@ func New(cfg Config) (*Janitor, error) {
 	}
 	cfg.Age = cmp.Or(cfg.Age, 30*24*time.Hour)
 	cfg.AuditAge = cmp.Or(cfg.AuditAge, 90*24*time.Hour)
+	cfg.AlertsAge = cmp.Or(cfg.AlertsAge, 90*24*time.Hour)
 	cfg.MinutesAge = cmp.Or(cfg.MinutesAge, 48*time.Hour)
 	cfg.HoursAge = cmp.Or(cfg.HoursAge, 90*24*time.Hour)
 	cfg.DaysAge = cmp.Or(cfg.DaysAge, 3*365*24*time.Hour)
@@ -78,7 +83,7 @@ func (j *Janitor) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Reset(j.cfg.Every)
-		if err := errors.Join(j.once(ctx), j.coarsen(ctx)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(j.once(ctx), j.forget(ctx), j.coarsen(ctx)); err != nil && ctx.Err() == nil {
 			j.cfg.Log.Warn("retention run failed; the next one goes on", "error", err)
 		}
 	}
@@ -109,6 +114,28 @@ func (j *Janitor) once(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return j.record(ctx, sum, now)
+		case <-time.After(j.cfg.Pause):
+		}
+	}
+}
+
+// forget removes alerts that were resolved long ago.
+func (j *Janitor) forget(ctx context.Context) error {
+	if j.cfg.Alerts == nil {
+		return nil
+	}
+	before := time.Now().Add(-j.cfg.AlertsAge)
+	for {
+		n, err := j.cfg.Alerts.DropAlerts(ctx, before, j.cfg.Step)
+		if err != nil {
+			return fmt.Errorf("remove old alerts: %w", err)
+		}
+		if n < int64(j.cfg.Step) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
 		case <-time.After(j.cfg.Pause):
 		}
 	}
