@@ -108,10 +108,11 @@ var allowed = map[string]imports{
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/rest",
 		"internal/watch", "internal/metric", "internal/headroom", "internal/door",
+		"internal/alert", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 	)},
 
 	"internal/config": {
-		own:       in("internal/app", "internal/policy", "internal/quantity"),
+		own:       in("internal/alert", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
 

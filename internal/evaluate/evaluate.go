@@ -14,14 +14,6 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// Bounds and default of the time between two rounds, the setting alert.interval.
-// The default is that of the rounds in which the owners of lanes look at them.
-const (
-	DefaultInterval = 15 * time.Second
-	MinInterval     = time.Second
-	MaxInterval     = time.Minute
-)
-
 const (
 	storeCall = 10 * time.Second
 	// remembered is how long the board knows alerts that are over: as long as one
@@ -73,7 +65,7 @@ type Config struct {
 
 	Thresholds alert.Thresholds
 	Options    alert.Options // but for NextID
-	Interval   time.Duration // between two rounds; 0: DefaultInterval
+	Interval   time.Duration // between two rounds; 0: alert.DefaultInterval
 }
 
 // Evaluator judges the fleet. Make one with New.
@@ -89,14 +81,14 @@ type Evaluator struct {
 
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Evaluator, error) {
-	cfg.Interval = cmp.Or(cfg.Interval, DefaultInterval)
+	cfg.Interval = cmp.Or(cfg.Interval, alert.DefaultInterval)
 	switch {
 	case cfg.Store == nil || cfg.IDs == nil || cfg.Node == 0 || cfg.Log == nil || cfg.Holds == nil || cfg.Health == nil || cfg.Decided == nil:
 		return nil, errors.New("evaluate: Store, IDs, Node, Log, Holds, Health and Decided are required")
 	case cfg.LeaseTTL <= 0 || cfg.Retention <= 0:
 		return nil, errors.New("evaluate: LeaseTTL and Retention are required")
-	case cfg.Interval < MinInterval || cfg.Interval > MaxInterval:
-		return nil, fmt.Errorf("evaluate: Interval must be %v to %v", MinInterval, MaxInterval)
+	case cfg.Interval < alert.MinInterval || cfg.Interval > alert.MaxInterval:
+		return nil, fmt.Errorf("evaluate: Interval must be %v to %v", alert.MinInterval, alert.MaxInterval)
 	}
 	if err := cfg.Thresholds.Check(); err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)
