@@ -20,7 +20,7 @@ func (a *App) buildWatch() (err error) {
 	a.watch, err = watch.New(watch.Config{
 		Store: telling{a.db, a}, IDs: a.ids, Node: a.node.ID, Log: a.log,
 		Owns:   func(shard int) bool { return a.dispatcher.Owns(shard) },
-		Health: a.sharedHealth(),
+		Health: a.sharedHealth(), Calm: a.opts.AlertOptions.ResolveAfter,
 	})
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func (j *judge) adopt(ctx context.Context, now time.Time) error {
 
 func (j *judge) judgeStorm(now time.Time, sub *subject) {
 	since := sub.storm.Since
-	change := sub.storm.Judge(now, sub.counts.Storm())
+	change := sub.storm.Judge(now, sub.counts.Storm(), j.w.cfg.Calm)
 	if change == Same {
 		return
 	}
