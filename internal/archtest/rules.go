@@ -86,13 +86,19 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
-			"internal/api/accept", "internal/api/rest", "internal/api/view",
+			"internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/accept": {
 		own:       in("internal/hook", "internal/jsonscan", "internal/quantity", "internal/api/rest"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
+	},
+	"internal/api/alerts": {
+		own: in(
+			"internal/alert", "internal/hook", "internal/notify", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
+			"internal/api/rest", "internal/api/view",
+		),
 	},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
