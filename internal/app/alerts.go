@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/alert"
+	"github.com/breakwaterhq/breakwater/internal/api/alerts"
 	"github.com/breakwaterhq/breakwater/internal/egress"
 	"github.com/breakwaterhq/breakwater/internal/evaluate"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -30,6 +32,17 @@ func (a *App) buildAlerts(serverPolicy []byte) (err error) {
 		Thresholds: o.AlertThresholds, Options: o.AlertOptions, Interval: o.AlertInterval,
 	})
 	return err
+}
+
+// alertParts are what the API of alerts needs of those who run.
+func (a *App) alertParts() alerts.Parts {
+	return alerts.Parts{
+		Test: func(ctx context.Context, ch hook.Channel) (bool, string) {
+			res := a.sender.Test(ctx, ch)
+			return res.OK, res.Detail
+		},
+		Thresholds: func() alert.Thresholds { return a.opts.AlertThresholds },
+	}
 }
 
 // runEvaluator judges the fleet unless that is switched off.

@@ -114,7 +114,7 @@ var allowed = map[string]imports{
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/rest",
 		"internal/watch", "internal/metric", "internal/headroom", "internal/door",
-		"internal/alert", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
+		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 	)},
 
 	"internal/config": {

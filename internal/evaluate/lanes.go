@@ -188,24 +188,26 @@ func (s *sight) measure(ctx context.Context, now time.Time, r *alert.Reading, t 
 }
 
 // lastFailure finds the last error of an endpoint that fails: that of the newest
-// delivery which waits for another attempt.
+// delivery which waits for another attempt or, without one, of the newest dead letter.
 func (s *sight) lastFailure(ctx context.Context, r *alert.Reading, t *trail, cp *lane.Checkpoint) error {
 	row := failing{cp.FailingSince, cp.FailingAttempts, cp.OpenedAt}
 	if cp.FailingAttempts == 0 && !cp.Open {
 		return nil
 	}
-	if row != t.failing {
-		found, _, err := s.cfg.Store.ListDeliveries(ctx, store.DeliveryFilter{
-			Tenant: r.Subject.Tenant, Endpoints: []hook.ID{r.Subject.Endpoint}, Retrying: true,
-		}, store.Page{Limit: 1})
+	for _, f := range []store.DeliveryFilter{{Retrying: true}, {States: []hook.DeliveryState{hook.Dead}}} {
+		if row == t.failing {
+			break
+		}
+		f.Tenant, f.Endpoints = r.Subject.Tenant, []hook.ID{r.Subject.Endpoint}
+		found, _, err := s.cfg.Store.ListDeliveries(ctx, f, store.Page{Limit: 1})
 		if err != nil {
 			return err
 		}
-		if len(found) > 0 {
+		if len(found) > 0 && !found[0].Last.At.Before(cp.FailingSince.Add(-time.Second)) {
 			t.last, t.failing = found[0].Last, row
 		}
 	}
-	if t.last.Class != 0 && t.last.Class != hook.Success {
+	if row == t.failing {
 		r.Lane.LastStatus, r.Lane.LastError = t.last.Status, t.last.Reason.String()
 	}
 	return nil

@@ -173,7 +173,8 @@ func (s *sight) choose(ctx context.Context, now time.Time, alerted []hook.AlertS
 			tenants.add(a.Tenant, true).alerted = true
 		}
 	}
-	err := errors.Join(s.openLanes(ctx, endpoints), s.activeLanes(ctx, endpoints), s.troubled(ctx, now, endpoints, tenants))
+	// A tenant with an endpoint in trouble is looked at, too.
+	err := errors.Join(s.openLanes(ctx, endpoints, tenants), s.activeLanes(ctx, endpoints, tenants), s.troubled(ctx, now, endpoints, tenants))
 	for _, h := range s.halted {
 		endpoints.add(h.EndpointID, h.Reason != "manual" && !s.known(stats.OfEndpoint, h.EndpointID))
 		if broken(h) {
@@ -203,25 +204,27 @@ func (s *sight) known(level stats.Level, id hook.ID) bool {
 	return !s.readAt[stats.Subject{Level: level, ID: id}].IsZero()
 }
 
-func (s *sight) openLanes(ctx context.Context, to *pool) error {
+func (s *sight) openLanes(ctx context.Context, endpoints, tenants *pool) error {
 	open := true
 	list, err := s.cfg.Store.ListLanes(ctx, store.LaneFilter{Open: &open}, store.Page{Limit: maxListed})
 	if err != nil {
 		return fmt.Errorf("list open lanes: %w", err)
 	}
 	for i := range list {
-		to.add(list[i].ID, true)
+		endpoints.add(list[i].ID, true)
+		tenants.add(list[i].TenantID, true)
 	}
 	return nil
 }
 
-func (s *sight) activeLanes(ctx context.Context, to *pool) error {
+func (s *sight) activeLanes(ctx context.Context, endpoints, tenants *pool) error {
 	rows, err := s.cfg.Store.ActiveLaneWatches(ctx, maxListed)
 	if err != nil {
 		return fmt.Errorf("list storms: %w", err)
 	}
 	for i := range rows {
-		to.add(rows[i].EndpointID, true)
+		endpoints.add(rows[i].EndpointID, true)
+		tenants.add(rows[i].TenantID, true)
 	}
 	return nil
 }
