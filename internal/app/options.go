@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/alert"
+	"github.com/breakwaterhq/breakwater/internal/notify/mailer"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
@@ -88,6 +90,14 @@ type Options struct {
 	StatsMinutes time.Duration
 	StatsHours   time.Duration
 	StatsDays    time.Duration
+
+	PublicURL       string // of this server, for people; empty: notices have no links
+	RunbookURL      string // empty: below PublicURL
+	Alerts          bool   // judge alert rules
+	AlertInterval   time.Duration
+	AlertOptions    alert.Options // but for NextID
+	AlertThresholds alert.Thresholds
+	SMTP            mailer.Config // no host: no e-mail
 
 	SignScheme   string // for new endpoints
 	StripeHeader string

@@ -18,8 +18,9 @@ import (
 // shards, is made after it.
 func (a *App) buildWatch() (err error) {
 	a.watch, err = watch.New(watch.Config{
-		Store: a.db, IDs: a.ids, Node: a.node.ID, Log: a.log,
-		Owns: func(shard int) bool { return a.dispatcher.Owns(shard) },
+		Store: telling{a.db, a}, IDs: a.ids, Node: a.node.ID, Log: a.log,
+		Owns:   func(shard int) bool { return a.dispatcher.Owns(shard) },
+		Health: a.sharedHealth(), Calm: a.opts.AlertOptions.ResolveAfter,
 	})
 	if err != nil {
 		return err

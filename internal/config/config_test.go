@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 
+	"github.com/breakwaterhq/breakwater/internal/alert"
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/notify/mailer"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
@@ -79,6 +81,9 @@ func TestDefaults(t *testing.T) {
 		ResponseKeep: 16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
 		RetentionData: 30 * 24 * time.Hour,
 		SignScheme:    "standard", StripeHeader: "X-Webhook-Signature",
+		Alerts: true, AlertInterval: 15 * time.Second,
+		AlertOptions: alert.Options{Repeat: 4 * time.Hour, ResolveAfter: 5 * time.Minute, MaxOpen: 2000},
+		SMTP:         mailer.Config{Port: 587, TLS: "starttls"},
 	}
 	if diff := cmp.Diff(want, c.Options, cmpopts.IgnoreTypes(func(app.Started) {})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

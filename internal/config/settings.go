@@ -72,7 +72,7 @@ const (
 // default, and the help.
 func (c *Config) settings() []setting {
 	return slices.Concat(c.serverSettings(), c.ingestSettings(), c.storeSettings(), c.policySettings(),
-		c.egressSettings(), c.retentionSettings())
+		c.egressSettings(), c.retentionSettings(), c.alertSettings())
 }
 
 func (c *Config) serverSettings() []setting {

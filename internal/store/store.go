@@ -101,6 +101,13 @@ type Tidier interface {
 	Tidy(ctx context.Context) error
 }
 
+// Clock is a store with a clock of its own, which all nodes share.
+type Clock interface {
+	// ClockOffset returns how far this machine's clock is ahead, as exact as the
+	// way there and back is short.
+	ClockOffset(ctx context.Context) (time.Duration, error)
+}
+
 // Mortal is a store that can fail for good, also while nobody commits.
 type Mortal interface {
 	// AwaitLoss returns why the store has failed for good, once it has, or nil

@@ -64,6 +64,8 @@ type Writer struct {
 	load   float64
 	took   time.Duration
 
+	pulse pulse // under mu
+
 	wake chan struct{} // capacity 1
 }
 
@@ -338,6 +340,10 @@ func (w *Writer) settleWithoutRoom(ctx context.Context, b *Batch) error {
 // turns out to be full says nothing about an earlier run that may have
 // succeeded: what that stored would be handed over to nobody.
 func (w *Writer) commit(ctx context.Context, b *Batch) error {
+	return w.times(b, func() error { return w.commitUntilKnown(ctx, b) })
+}
+
+func (w *Writer) commitUntilKnown(ctx context.Context, b *Batch) error {
 	wait := rerunFirst
 	for {
 		err := w.commitOnce(ctx, b)

@@ -44,7 +44,7 @@ type Config struct {
 	// without and with them, in turns.
 	Settings []string
 	Rows     []Row // empty: DefaultRows
-	Rounds   int       // 0: 3
+	Rounds   int   // 0: 3
 
 	WarmUp   time.Duration // 0: 2 s
 	Duration time.Duration // of one measurement; 0: 8 s

@@ -14,6 +14,9 @@ const RetryDepthQuery = retryDepth
 // ActiveLaneWatchesQuery, LaneQuery and OperationalQuery are made by sqlstore.
 func ActiveLaneWatchesQuery() string { return sqlstore.ActiveLaneWatchesQuery(dialect{}, 1).SQL }
 
+// HaltedEndpointsQuery is made by sqlstore, too.
+func HaltedEndpointsQuery() string { return sqlstore.HaltedEndpointsQuery(dialect{}, 1).SQL }
+
 func LaneQuery(f store.LaneFilter, p store.Page) (string, []any) {
 	q := sqlstore.LanesQuery(dialect{}, f, p)
 	return q.SQL, values(q.Args)
