@@ -92,8 +92,8 @@ type StatsReader interface {
 	// was committed since the last FoldStats is not in them.
 	Stats(ctx context.Context, s stats.Subject, from, to time.Time) ([]stats.Point, error)
 	// Troubled returns whose figures tell of trouble in a minute that is not over
-	// before since (see stats.Counts.Trouble): endpoints, and tenants with any.
-	Troubled(ctx context.Context, since time.Time) ([]stats.Owner, error)
+	// before since (see stats.Counts.Trouble). Some may be deleted by now.
+	Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error)
 }
 
 // StatsKeeper adds figures up and keeps them from growing for ever.

@@ -40,16 +40,11 @@ func scanPoint(r Row, p *stats.Point) error {
 	return err
 }
 
-// readTroubled finds the tenants of endpoints; those that are deleted are left out.
-const readTroubled = `
-SELECT DISTINCT e.tenant_id, e.id FROM stats s JOIN endpoints e ON e.id = s.subject
-WHERE s.trouble = 1 AND s.at >= $1 AND s.level = 2
-UNION ALL
-SELECT DISTINCT subject, 0 FROM stats WHERE trouble = 1 AND at >= $1 AND level = 1`
+const readTroubled = `SELECT DISTINCT level, subject FROM stats WHERE trouble = 1 AND at >= $1`
 
 // Troubled implements store.StatsReader.
-func (t *Tables) Troubled(ctx context.Context, since time.Time) ([]stats.Owner, error) {
-	return list(ctx, t, "find troubled endpoints", func(r Row, o *stats.Owner) error { return r.Scan(&o.Tenant, &o.Endpoint) },
+func (t *Tables) Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error) {
+	return list(ctx, t, "find troubled endpoints", func(r Row, s *stats.Subject) error { return r.Scan(&s.Level, &s.ID) },
 		&Query{SQL: readTroubled, Args: []any{stats.Minutes.Floor(since).Unix()}})
 }
 

@@ -284,14 +284,15 @@ func statsTroubled(w *world) {
 	w.pass(2 * time.Minute)
 	w.written(w.success(b))
 	w.fold()
+	inOrder := func(a, b stats.Subject) int { return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.ID, b.ID)) }
 	got, err := w.db.Troubled(w.ctx(), since)
 	w.check(err, "Troubled")
-	slices.SortFunc(got, func(a, b stats.Owner) int { return cmp.Compare(a.Endpoint, b.Endpoint) })
-	w.same(got, []stats.Owner{{Tenant: ten.ID}, {Tenant: ten.ID, Endpoint: failing.ID}, {Tenant: ten.ID, Endpoint: slow.ID}}, "troubled")
+	slices.SortFunc(got, inOrder)
+	w.same(got, []stats.Subject{systemStats, tenantStats(ten.ID), endpointStats(failing.ID), endpointStats(slow.ID)}, "troubled")
 	got, err = w.db.Troubled(w.ctx(), w.now)
 	w.check(err, "Troubled")
-	slices.SortFunc(got, func(a, b stats.Owner) int { return cmp.Compare(a.Endpoint, b.Endpoint) })
-	w.same(got, []stats.Owner{{Tenant: ten.ID}, {Tenant: ten.ID, Endpoint: slow.ID}}, "troubled in the last minute")
+	slices.SortFunc(got, inOrder)
+	w.same(got, []stats.Subject{systemStats, tenantStats(ten.ID), endpointStats(slow.ID)}, "troubled in the last minute")
 }
 
 // rollUp makes coarser pieces until there is nothing more to do.
