@@ -74,7 +74,10 @@ func (a *audience) flags() []string {
 	}
 }
 
-var chatTitle = regexp.MustCompile(`^\[([A-Z]+)\] ([a-z_]+): (.+?): `)
+var (
+	chatTitle = regexp.MustCompile(`^\[([A-Z]+)\] ([a-z_]+): `)
+	named     = regexp.MustCompile(`\((.+)\)$`) // ep_… (api.example.com/hook)
+)
 
 func (a *audience) takeChat(_ http.ResponseWriter, r *http.Request) {
 	var message struct {
@@ -92,7 +95,13 @@ func (a *audience) takeChat(_ http.ResponseWriter, r *http.Request) {
 		a.wrong = append(a.wrong, fmt.Sprintf("chat: %+v (%v)", message, err))
 		return
 	}
-	a.chat = append(a.chat, told{strings.ToLower(m[1]), m[2], m[3]})
+	n := told{strings.ToLower(m[1]), m[2], "system"}
+	for _, f := range slices.Backward(message.Attachments[0].Fields) {
+		if name := named.FindStringSubmatch(f.Value); name != nil && (f.Title == "Endpoint" || f.Title == "Tenant") {
+			n.where = name[1] // the endpoint comes before its tenant
+		}
+	}
+	a.chat = append(a.chat, n)
 }
 
 func (a *audience) takeHook(w http.ResponseWriter, r *http.Request) {
