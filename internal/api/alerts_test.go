@@ -251,6 +251,10 @@ func TestChannelIsChanged(t *testing.T) {
 	first := w.must(200, http.MethodGet, pager, w.a.read, nil).text(t, "secret_last4")
 	const other = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	w.must(200, http.MethodPatch, pager, w.a.write, `{"headers":{"x-a":"***","X-B":null,"X-C":"three"},"url":"https://example.com/b","secret":"`+other+`"}`)
+	if soon := w.must(429, http.MethodPost, pager+"/test", w.a.write, nil); soon.problem(t).Code != "rate_limited" || soon.header.Get("Retry-After") != "5" {
+		t.Errorf("a second test at once: Retry-After %s, %s", soon.header.Get("Retry-After"), soon.body)
+	}
+	w.clock.pass(5 * time.Second)
 	w.must(200, http.MethodPost, pager+"/test", w.a.write, nil)
 	ch := tested[1]
 	if diff := cmp.Diff(map[string]string{"X-A": "one", "X-C": "three"}, ch.Headers); diff != "" || ch.URL != "https://example.com/b" || ch.Secret != other || first == "" {
@@ -258,7 +262,7 @@ func TestChannelIsChanged(t *testing.T) {
 	}
 
 	mail := path + "/" + w.channel(path, w.a.write, mailChannel)
-	if r := w.must(200, http.MethodPost, mail+"/test", w.a.write, nil).text(t, "result"); r != "failed" {
+	if r := w.must(200, http.MethodPost, "/v1/alert-channels/"+strings.TrimPrefix(mail, path+"/")+"/test", w.admin, nil).text(t, "result"); r != "failed" {
 		t.Errorf("failed test = %s", r)
 	}
 	w.must(204, http.MethodDelete, mail, w.a.write, nil)

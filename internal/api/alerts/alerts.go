@@ -56,6 +56,7 @@ type Config struct {
 type routes struct {
 	cfg    Config
 	server *rest.Server
+	tests  recentTests
 }
 
 const tenantPath = "/v1/tenants/{tenant}"

@@ -256,6 +256,9 @@ func (r *routes) testChannel(ctx context.Context, c *rest.Call, in *ChannelPath)
 	if r.cfg.Test == nil {
 		return &rest.Output[view.ChannelTest]{Body: view.ChannelTest{Result: "failed", Detail: "this server sends no notices"}}, nil
 	}
+	if err := r.tests.take(c.Key.TenantID, c.Now); err != nil {
+		return nil, err
+	}
 	if err := r.cfg.Store.WriteAudit(ctx, r.server.Audit(c, ch.Tenant, "alert_channel.test", view.ChannelID(ch.ID), nil)); err != nil {
 		return nil, fmt.Errorf("write audit record: %w", err)
 	}

@@ -138,13 +138,13 @@ const (
 )
 
 // DeleteChannel implements store.AlertChannels. The lock keeps notices from being
-// decided for it meanwhile.
+// decided for it meanwhile. Notices come before their channel, as in EndNotice.
 func (t *Tables) DeleteChannel(ctx context.Context, tenant, id hook.ID, a hook.Audit) error {
 	return t.change(ctx, "delete channel", a, func(tx Tx) error {
 		if err := tx.Lock(LockChannels, 0); err != nil {
 			return err
 		}
-		if err := mustChange(tx, deleteChannel, id, tenant); err != nil {
+		if _, err := one(tx, scanChannel, channelByID, id, tenant); err != nil {
 			return err
 		}
 		for _, statement := range []string{skipNotices, dropEvents} {
@@ -152,6 +152,6 @@ func (t *Tables) DeleteChannel(ctx context.Context, tenant, id hook.ID, a hook.A
 				return err
 			}
 		}
-		return nil
+		return mustChange(tx, deleteChannel, id, tenant)
 	})
 }

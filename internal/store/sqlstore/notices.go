@@ -222,6 +222,7 @@ func (t *Tables) EndNotice(ctx context.Context, f store.Fence, k store.NoticeKey
 			_, err = tx.Exec(channelFailed, k.Channel, end.Now, end.Error)
 		case hook.NoticeSent:
 			_, err = tx.Exec(channelWorks, k.Channel)
+		case hook.NoticeWaiting, hook.NoticeSkipped: // say nothing about it
 		}
 		return err
 	})

@@ -19,6 +19,8 @@ var noticeTests = []test{
 	{"operational events are told once each", noticeEvents},
 	{"a channel that is behind loses its oldest events", noticeBacklog},
 	{"notices of a channel that is gone end", noticeChannelGone},
+	{"notices end while their channel is deleted", noticeChannelGoes},
+	{"who takes over goes on with the tries", noticeRestart},
 }
 
 // due returns all notices that are due.
@@ -289,4 +291,51 @@ func noticeChannelGone(w *world) {
 	w.save(a)
 	all := w.alertByID(a.ID).Notifications
 	w.same(all[len(all)-1].Result, hook.NoticeSkipped, "result of a notice for a channel that is gone")
+}
+
+func noticeChannelGoes(w *world) {
+	const rounds, notices = 10, 30
+	for range rounds {
+		c := w.channel(0)
+		var alerts []hook.Alert
+		for i := range notices {
+			alerts = append(alerts, w.alert("retry_storm", hook.AlertSubject{Tenant: c.ID, Endpoint: hook.ID(i + 1)}, c.ID))
+		}
+		w.save(alerts...)
+		end := store.NoticeEnd{Now: w.now, Result: hook.NoticeFailed, Tries: 1, Error: "answered 410"}
+		errs := make(chan error, notices+1)
+		record := w.audit(0, "alert_channel.delete")
+		var wait sync.WaitGroup
+		wait.Go(func() { errs <- w.db.DeleteChannel(w.ctx(), 0, c.ID, record) })
+		for i := range alerts {
+			key := store.NoticeKey{About: alerts[i].ID, Channel: c.ID, At: w.now, Kind: hook.NoticeFiring}
+			wait.Go(func() { errs <- w.db.EndNotice(w.ctx(), w.fence(), key, end) })
+		}
+		wait.Wait()
+		close(errs)
+		for err := range errs {
+			w.check(err, "end of a notice, or of its channel")
+		}
+		w.same(len(w.dueNotices()), 0, "notices that wait for a channel that is gone")
+	}
+}
+
+func noticeRestart(w *world) {
+	a := w.alert("retry_storm", hook.AlertSubject{}, hook.LogChannelID)
+	w.save(a)
+	before := w.fence()
+	n := w.dueNotices()[0]
+	w.beginNotice(n)
+
+	w.take(w.node, []int{0}, true) // a later process of the same node
+	w.wantErr(w.db.SaveAlerts(w.ctx(), before, store.AlertStep{Now: w.now, Save: []hook.Alert{a}}), store.ErrFenced, "SaveAlerts of the process before")
+	ok, err := w.db.BeginNotice(w.ctx(), before, n.NoticeKey, 1, w.now)
+	w.check(err, "BeginNotice")
+	w.same(ok, false, "begin by the process before")
+	a.Notifications[0].Tries = 1
+	w.same(w.openAlerts(), []hook.Alert{a}, "what the next one goes on from")
+	w.same(len(w.dueNotices()), 0, "due while the try of the process before may run")
+	w.pass(time.Minute)
+	n.Tries = 1
+	w.same(w.dueNotices(), []store.Notice{n}, "due after that")
 }
