@@ -72,6 +72,7 @@ type Config struct {
 
 	Metrics rest.MetricsAccess // zero: not served
 	Backups Backups            // nil: the store has tools of its own
+	Tracer  accept.Tracer      // nil: nobody traces
 	Alerts  alerts.Parts
 
 	TrustedProxies rest.Proxies // whose X-Forwarded-For is believed; none: nobody's
@@ -168,7 +169,7 @@ func (a *API) addRoutes() {
 	a.addStatsRoutes()
 	accept.AddRoutes(a.server, accept.Config{
 		Path: eventsPath, Ingest: a.cfg.Ingest, EndpointByUID: a.cfg.Store.EndpointByUID,
-		MaxPayload: a.cfg.MaxPayload, MaxBatchBody: a.cfg.MaxBatchBody,
+		MaxPayload: a.cfg.MaxPayload, MaxBatchBody: a.cfg.MaxBatchBody, Tracer: a.cfg.Tracer,
 	})
 	a.addEventRoutes()
 	a.addDeliveryRoutes()

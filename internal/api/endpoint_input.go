@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
@@ -33,6 +34,7 @@ type endpointCreate struct {
 		Headers     map[string]string `json:"headers,omitempty" doc:"Sent with every request; values cannot be read back."`
 		Signatures  []view.Signature  `json:"signatures,omitempty" maxItems:"3"`
 		Body        string            `json:"body,omitempty" enum:"payload,envelope"`
+		Trace       string            `json:"trace_context,omitempty" enum:"off,forward" doc:"forward sends the publisher's traceparent and tracestate along."`
 		Secret      string            `json:"secret,omitempty" writeOnly:"true" doc:"whsec_… or whsk_…; made when absent."`
 		Metadata    map[string]string `json:"metadata,omitempty"`
 		Paused      bool              `json:"paused,omitempty"`
@@ -51,6 +53,7 @@ type endpointPatch struct {
 		Headers     rest.Change[map[string]*string] `json:"headers,omitzero" doc:"null removes a header; *** keeps its value."`
 		Signatures  rest.Change[[]view.Signature]   `json:"signatures,omitzero" maxItems:"3"`
 		Body        rest.Change[string]             `json:"body,omitzero" enum:"payload,envelope"`
+		Trace       rest.Change[string]             `json:"trace_context,omitzero" enum:"off,forward"`
 		Metadata    rest.Change[map[string]*string] `json:"metadata,omitzero"`
 	}
 }
@@ -70,19 +73,20 @@ func (a *API) newEndpoint(c *rest.Call, t hook.Tenant, in *endpointCreate) (*end
 	b := &in.Body
 	d := &endpointDraft{
 		endpoint: hook.Endpoint{
-			ID:          a.cfg.IDs.Next(c.Now),
-			TenantID:    t.ID,
-			UID:         b.UID,
-			URL:         a.checkURL(bad, b.URL),
-			Description: b.Description,
-			Types:       b.Types,
-			Policy:      newPolicy(bad, b.Policy),
-			Signatures:  a.readSignatures(bad, b.Signatures),
-			Body:        readBodyMode(bad, b.Body),
-			Metadata:    b.Metadata,
-			Rev:         1,
-			CreatedAt:   c.Now,
-			UpdatedAt:   c.Now,
+			ID:           a.cfg.IDs.Next(c.Now),
+			TenantID:     t.ID,
+			UID:          b.UID,
+			URL:          a.checkURL(bad, b.URL),
+			Description:  b.Description,
+			Types:        b.Types,
+			Policy:       newPolicy(bad, b.Policy),
+			Signatures:   a.readSignatures(bad, b.Signatures),
+			Body:         readBodyMode(bad, b.Body),
+			TraceContext: readTraceContext(bad, b.Trace),
+			Metadata:     b.Metadata,
+			Rev:          1,
+			CreatedAt:    c.Now,
+			UpdatedAt:    c.Now,
 		},
 		headers: b.Headers,
 	}
@@ -107,6 +111,9 @@ func (a *API) patchedEndpoint(c *rest.Call, t hook.Tenant, before shown, in *end
 	if b.Body.Set {
 		e.Body = readBodyMode(bad, b.Body.To)
 	}
+	if b.Trace.Set {
+		e.TraceContext = readTraceContext(bad, b.Trace.To)
+	}
 	b.Types.Apply(&e.Types)
 	b.UID.Apply(&e.UID)
 	b.Description.Apply(&e.Description)
@@ -125,6 +132,7 @@ func (a *API) finishEndpoint(bad *rest.Invalid, t hook.Tenant, d *endpointDraft)
 	bad.CheckText("description", e.Description, rest.MaxDescription)
 	bad.CheckMetadata(e.Metadata)
 	checkHeaders(bad, d.headers)
+	checkTraceHeaders(bad, e.TraceContext, d.headers)
 	if len(e.Types) == 0 {
 		e.Types = []string{"*"}
 	}
@@ -211,6 +219,31 @@ func readBodyMode(bad *rest.Invalid, s string) hook.BodyMode {
 		bad.Add("body", "not_allowed", err.Error())
 	}
 	return m
+}
+
+func readTraceContext(bad *rest.Invalid, s string) hook.TraceContext {
+	if s == "" {
+		return hook.TraceOff
+	}
+	t, err := hook.ParseTraceContext(s)
+	if err != nil {
+		bad.Add("trace_context", "not_allowed", err.Error())
+	}
+	return t
+}
+
+// checkTraceHeaders refuses headers of the endpoint's own by the names that a
+// trace context is forwarded under: a receiver would get two.
+func checkTraceHeaders(bad *rest.Invalid, t hook.TraceContext, headers map[string]string) {
+	if t != hook.TraceForward {
+		return
+	}
+	for name := range headers {
+		switch http.CanonicalHeaderKey(name) {
+		case hook.HeaderTraceParent, hook.HeaderTraceState:
+			bad.Add("headers."+name, "not_allowed", "cannot be given together with trace_context forward")
+		}
+	}
 }
 
 // checkHeaders checks custom headers. Messages never hold a value.

@@ -114,6 +114,8 @@ func TestWrongRequestsAreRefusedWithoutATrace(t *testing.T) { //nolint:tparallel
 		"unknown scheme":           {post, E, wk, `{` + url + `,"signatures":[{"scheme":"md5"}]}`, nil, 422, "validation_failed", "signatures[0].scheme"},
 		"stripe without header":    {post, E, wk, `{` + url + `,"signatures":[{"scheme":"stripe"}]}`, nil, 422, "validation_failed", "signatures[0]"},
 		"unknown body mode":        {post, E, wk, `{` + url + `,"body":"xml"}`, nil, 422, "validation_failed", "body"},
+		"unknown trace context":    {post, E, wk, `{` + url + `,"trace_context":"on"}`, nil, 422, "validation_failed", "trace_context"},
+		"trace header twice":       {post, E, wk, `{` + url + `,"trace_context":"forward","headers":{"TraceParent":"x"}}`, nil, 422, "validation_failed", "headers.TraceParent"},
 		"bad secret":               {post, E, wk, `{` + url + `,"secret":"whsec_short"}`, nil, 422, "validation_failed", "secret"},
 		"secret of another kind":   {post, E, wk, `{` + url + `,"secret":"whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`, nil, 422, "validation_failed", "secret"},
 		"bad policy":               {post, E, wk, `{` + url + `,"policy":{"retry":{"max_attempts":0}}}`, nil, 422, "invalid_policy", "policy.retry.max_attempts"},

@@ -27,7 +27,7 @@ func (a *App) buildAlerts(serverPolicy []byte) (err error) {
 		return err
 	}
 	a.evaluator, err = evaluate.New(evaluate.Config{
-		Store: judged{a.db}, IDs: a.ids, Node: a.node.ID, Log: a.log, Holds: a.dispatcher.Holds, Health: a.nodeHealth, Decided: a.sender.Wake,
+		Store: a.db, IDs: a.ids, Node: a.node.ID, Log: a.log, Holds: a.dispatcher.Holds, Health: a.nodeHealth, Decided: a.sender.Wake,
 		LeaseTTL: o.LeaseTTL, Retention: o.RetentionData, ServerPolicy: serverPolicy,
 		Thresholds: o.AlertThresholds, Options: o.AlertOptions, Interval: o.AlertInterval,
 	})
@@ -51,21 +51,6 @@ func (a *App) runEvaluator(ctx context.Context) error {
 		return nil
 	}
 	return a.evaluator.Run(ctx)
-}
-
-// judged is the store as the evaluator reads it.
-type judged struct{ store.DB }
-
-// Troubled implements evaluate.Store. A store that does not know has none to offer:
-// subjects are then found by their lanes.
-func (j judged) Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error) {
-	s, ok := j.DB.(interface {
-		Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error)
-	})
-	if !ok {
-		return nil, nil
-	}
-	return s.Troubled(ctx, since)
 }
 
 // nodeHealth tells how this node does.

@@ -28,6 +28,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/replay"
 	"github.com/breakwaterhq/breakwater/internal/retention"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/trace"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 	"github.com/breakwaterhq/breakwater/internal/watch"
 )
@@ -53,6 +54,7 @@ type App struct {
 	replays    *replay.Runner
 	watch      *watch.Watcher
 	metrics    *metric.Metrics
+	tracer     *trace.Tracer // nil: nobody traces
 	storeWatch *storeWatch
 	outage     *outage
 	evaluator  *evaluate.Evaluator // nil: switched off
@@ -122,6 +124,7 @@ func (a *App) Run(ctx context.Context) error {
 	if closeErr := a.db.Close(); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("close store: %w", closeErr))
 	}
+	a.closeTracer()
 	return err
 }
 
@@ -163,7 +166,7 @@ func (a *App) build() error {
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
 		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
-		Committed: a.committed, Ledger: a.ledger(),
+		Committed: a.committed, Uncounted: !o.Stats,
 	})
 	if err != nil {
 		return err
@@ -171,10 +174,11 @@ func (a *App) build() error {
 	if err := a.buildWatch(); err != nil {
 		return err
 	}
+	a.openTracer()
 	hints, _ := a.db.(store.Hints)
 	a.dispatcher, err = dispatch.New(dispatch.Config{
 		Store: a.db, Settler: a.writer, Sender: a.client, Vault: a.vault, IDs: a.ids, Node: a.node, Log: a.log,
-		Hints: hints, ServerPolicy: policyLevel, Observer: fanout{a.watch, a.metrics},
+		Hints: hints, ServerPolicy: policyLevel, Observer: fanout{a.watch, a.metrics}, Tracer: a.attemptTracer(),
 		Disabler:    &disabler{store: a.db, ids: a.ids, notify: notifier{a}, record: a.watch.Record},
 		MaxInFlight: o.MaxInFlight, Window: o.Window, PayloadMemory: o.PayloadMemory,
 		DrainTimeout: o.DrainTimeout, LeaseTTL: o.LeaseTTL, LeaseRenew: o.LeaseRenew,
@@ -211,7 +215,7 @@ func (a *App) build() error {
 	}
 	a.api, err = api.New(api.Config{
 		Store: a.db, Ingest: a.ingest, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
-		TrustedProxies: o.TrustedProxies, Backups: a.backups(),
+		TrustedProxies: o.TrustedProxies, Backups: a.backups(), Tracer: a.acceptTracer(),
 		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: &o.PolicyLimits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,

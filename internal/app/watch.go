@@ -120,11 +120,3 @@ func (a *App) serveMetrics(ctx context.Context) error {
 	}
 	return serveUntil(ctx, server, guarded, "metrics")
 }
-
-// ledger is what the writer of this process counts in.
-func (a *App) ledger() *store.Ledger {
-	if !a.opts.Stats {
-		return nil
-	}
-	return store.NewLedger(a.ids.Next(time.Now()))
-}

@@ -83,6 +83,13 @@ var allowed = map[string]imports{
 		own:       in("internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),
 	},
+	"internal/trace": {
+		own: in("internal/hook"),
+		libraries: in(
+			"github.com/go-logr/logr", "go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf",
+			"golang.org/x/net/http/httpguts",
+		),
+	},
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
@@ -112,8 +119,8 @@ var allowed = map[string]imports{
 	"internal/app": {own: in(
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
-		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/rest",
-		"internal/watch", "internal/metric", "internal/headroom", "internal/door",
+		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest",
+		"internal/watch", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
 		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 	)},
 
@@ -200,10 +207,10 @@ var (
 	}
 
 	// mayConnect are the packages that may: the guarded client, the client of
-	// our own API, the stores' drivers, the way to the operator's mail server, the
-	// load generator and its yardstick.
+	// our own API, the stores' drivers, the ways to the operator's mail server and
+	// collector of traces, the load generator and its yardstick.
 	mayConnect = set(
-		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/lab/pgcluster",
+		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
 		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
 	)
 )

@@ -34,6 +34,7 @@ type endpointInput struct {
 	Policy      map[string]string `json:"policy,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 	Signatures  []view.Signature  `json:"signatures,omitempty"`
+	Trace       string            `json:"trace_context,omitempty"`
 }
 
 func (s *session) endpointsCreate() *cobra.Command {
@@ -67,6 +68,7 @@ func (s *session) endpointsCreate() *cobra.Command {
 	flags.StringVar(&preset, "preset", "", "retry policy to start from")
 	flags.StringArrayVar(&headers, "header", nil, "header K=V for every request, repeatable")
 	flags.StringArrayVar(&signatures, "signature", nil, "standard, standard_ed25519 or stripe:HEADER, repeatable")
+	flags.StringVar(&in.Trace, "trace-context", "", "forward to send the publisher's traceparent along, or off (default off)")
 	return cmd
 }
 

@@ -25,6 +25,7 @@ type destination struct {
 	tenant     hook.ID
 	url        string
 	mode       hook.BodyMode
+	traced     bool           // it is told whose trace an event belongs to
 	custom     []egress.Field // the endpoint's own headers, the same in every request
 	private    []string       // header names that never follow a redirect to another host
 	signatures []hook.Signature
@@ -53,7 +54,7 @@ type activeSecret struct {
 func newDestination(v *vault.Vault, d *store.Destination, p *policy.Resolved, now time.Time) *destination {
 	e := &d.Endpoint
 	t := &destination{
-		tenant: e.TenantID, url: e.URL, mode: e.Body, signatures: e.Signatures,
+		tenant: e.TenantID, url: e.URL, mode: e.Body, traced: e.TraceContext == hook.TraceForward, signatures: e.Signatures,
 		policy: &p.Policy, hash: p.Hash,
 		rev: e.Rev, updatedAt: e.UpdatedAt,
 		state: e.State, probeWantedAt: e.ProbeWantedAt, resetWantedAt: e.ResetWantedAt,
@@ -137,7 +138,7 @@ func (t *destination) body(e *hook.Event) []byte {
 	b = append(b, e.Type...)
 	b = append(b, `","timestamp":"`...)
 	b = e.CreatedAt.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
-	if isJSON(e.ContentType) {
+	if contentType, _ := hook.CutHops(e.ContentType); isJSON(contentType) {
 		b = append(b, `","data":`...)
 		b = append(b, e.Payload...)
 		return append(b, '}')

@@ -55,6 +55,7 @@ type Config struct {
 	// Hints reaches the other nodes; nil when there are none.
 	Hints    store.Hints
 	Observer Observer
+	Tracer   Tracer // nil: nobody traces
 	// Disabler turns endpoints off; nil: they stay on whatever they answer.
 	Disabler EndpointDisabler
 	// ServerPolicy is the server's policy level, JSON; nil means none.

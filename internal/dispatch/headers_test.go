@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
@@ -86,4 +88,74 @@ func TestHopsAreCounted(t *testing.T) {
 			t.Errorf("hops %s of %s", hops, req.Body)
 		}
 	})
+}
+
+// TestTraceContextIsForwardedWhenAskedFor: an endpoint gets the trace context of
+// an event only if it asks, and never sees how we keep it.
+func TestTraceContextIsForwardedWhenAskedFor(t *testing.T) {
+	t.Parallel()
+	trace := hook.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=1,b=x;y"}
+	for name, tc := range map[string]struct {
+		stored      hook.Trace
+		mode        hook.TraceContext
+		want        hook.Trace
+		attemptSeen bool
+	}{
+		"off":                {trace, hook.TraceOff, hook.Trace{}, true},
+		"forward":            {trace, hook.TraceForward, trace, true},
+		"forward, no state":  {hook.Trace{Parent: trace.Parent}, hook.TraceForward, hook.Trace{Parent: trace.Parent}, true},
+		"forward, no parent": {hook.Trace{}, hook.TraceForward, hook.Trace{}, false},
+	} {
+		for _, mode := range []hook.BodyMode{hook.BodyPayload, hook.BodyEnvelope} {
+			synctest.Test(t, func(t *testing.T) {
+				tracer := &recordedTraces{}
+				r := newRig(t, always(503), settings(func(c *dispatch.Config) { c.Tracer = tracer }))
+				defer r.close()
+				r.contentType = hook.WithTrace(hook.WithHops("application/json", 1), tc.stored)
+				id := r.publish(r.endpointWith("", func(e *hook.Endpoint) { e.TraceContext, e.Body = tc.mode, mode }), 1)[0]
+				time.Sleep(time.Second)
+				req := r.sink.latest()
+				if got := (hook.Trace{Parent: fieldOf(req, "Traceparent"), State: fieldOf(req, "Tracestate")}); got != tc.want {
+					t.Errorf("%s, %s: sent %+v, want %+v", name, mode, got, tc.want)
+				}
+				if kind, hops := fieldOf(req, "Content-Type"), fieldOf(req, "Breakwater-Hops"); kind != "application/json" || hops != "2" {
+					t.Errorf("%s, %s: sent as %s after %s hops", name, mode, kind, hops)
+				}
+				if !strings.Contains(string(req.Body), `{"n":1}`) {
+					t.Errorf("%s, %s: sent %s", name, mode, req.Body)
+				}
+				got := tracer.of(id)
+				switch {
+				case !tc.attemptSeen && len(got) > 0:
+					t.Errorf("%s: an event without a trace makes spans: %+v", name, got)
+				case tc.attemptSeen && (len(got) != 1 || got[0].from != tc.stored || got[0].Number != 1 || got[0].Status != 503 || got[0].ended.Before(got[0].StartedAt)):
+					t.Errorf("%s: traced as %+v", name, got)
+				}
+			})
+		}
+	}
+}
+
+// recordedTraces is a tracer that remembers.
+type recordedTraces struct {
+	mu  sync.Mutex
+	all []tracedAttempt
+}
+
+type tracedAttempt struct {
+	hook.Attempt
+	from  hook.Trace
+	ended time.Time
+}
+
+func (r *recordedTraces) Attempted(from hook.Trace, a *hook.Attempt, ended time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, tracedAttempt{*a, from, ended})
+}
+
+func (r *recordedTraces) of(delivery hook.ID) []tracedAttempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.all), func(a tracedAttempt) bool { return a.DeliveryID != delivery })
 }

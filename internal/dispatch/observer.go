@@ -1,6 +1,10 @@
 package dispatch
 
-import "github.com/breakwaterhq/breakwater/internal/hook"
+import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
 
 // Observer hears what happens on the lanes of this node. The event loops call
 // it, so it must return at once.
@@ -27,4 +31,27 @@ type Attempted struct {
 	Reason           hook.Reason
 	State            hook.DeliveryState // the delivery's, after it
 	Attempts         int                // of the delivery, this one included
+}
+
+// Tracer makes a span of each attempt at an event that belongs to a trace. The
+// event loops call it, so it must return at once.
+type Tracer interface {
+	// Attempted tells of an attempt that has ended, at an event that came in the
+	// trace from.
+	Attempted(from hook.Trace, a *hook.Attempt, ended time.Time)
+}
+
+// trace notes whose trace the event of an attempt belongs to, if anybody wants to
+// know.
+func (d *Dispatcher) trace(f *flight, e *hook.Event) {
+	if d.cfg.Tracer != nil {
+		_, f.trace = hook.CutTrace(e.ContentType)
+	}
+}
+
+// traced tells of an attempt that has ended.
+func (d *Dispatcher) traced(f *flight, a *hook.Attempt) {
+	if d.cfg.Tracer != nil && f.trace.Parent != "" {
+		d.cfg.Tracer.Attempted(f.trace, a, f.answered)
+	}
 }

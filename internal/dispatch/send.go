@@ -30,6 +30,7 @@ type flight struct {
 	laneLimit    float64
 	laneInFlight int
 
+	trace    hook.Trace     // of its event; only read for a Tracer
 	header   []egress.Field // as sent
 	answer   egress.Result
 	answered time.Time
@@ -66,6 +67,7 @@ func (d *Dispatcher) attempt(f *flight) egress.Result {
 		}
 		event = &e
 	}
+	d.trace(f, event)
 	body := f.dest.body(event)
 	now := time.Now()
 	f.header = f.dest.header(event, &f.delivery, now, body)
@@ -106,6 +108,21 @@ func (t *destination) header(e *hook.Event, d *hook.Delivery, now time.Time, bod
 		egress.Field{Name: headerContentType, Value: t.contentType(e)},
 	)
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }
+	if t.traced {
+		sendTrace(set, e)
+	}
 	t.signer.Sign(set, hook.EventPrefix.Format(e.ID), now, body)
 	return append(all, t.custom...)
+}
+
+// sendTrace sets the headers of the trace that an event belongs to, if there is
+// one.
+func sendTrace(set func(name, value string), e *hook.Event) {
+	_, trace := hook.CutTrace(e.ContentType)
+	if trace.Parent != "" {
+		set(hook.HeaderTraceParent, trace.Parent)
+	}
+	if trace.State != "" {
+		set(hook.HeaderTraceState, trace.State)
+	}
 }

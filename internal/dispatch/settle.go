@@ -50,6 +50,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		Tenant: r.tenant, Endpoint: r.endpoint, Kind: f.kind, Class: v.Class, Reason: v.Reason,
 		State: s.Delivery.State, Attempts: s.Delivery.Attempts,
 	})
+	l.d.traced(f, s.Attempt)
 	if r.dropped { // its endpoint was deleted; what happened is recorded
 		l.d.cfg.Settler.Settle(s, nil)
 		return

@@ -12,7 +12,6 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/alert"
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -28,9 +27,6 @@ type Store interface {
 	store.AlertBoard
 	store.StatsReader
 	store.LaneLog
-	// Troubled returns the endpoints and tenants with a failed attempt, a retry, a
-	// dead letter or a slow delivery in the figures of minutes from since on.
-	Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error)
 
 	ActiveLaneWatches(ctx context.Context, limit int) ([]hook.LaneWatch, error)
 	NodeWatches(ctx context.Context, since time.Time) ([]hook.NodeWatch, error)

@@ -137,6 +137,15 @@ const (
 	BodyEnvelope BodyMode = 1
 )
 
+// TraceContext says whether an endpoint is told in whose trace an event was sent.
+type TraceContext uint8
+
+// TraceOff keeps the trace context of an event; TraceForward sends it along.
+const (
+	TraceOff     TraceContext = 0
+	TraceForward TraceContext = 1
+)
+
 // Scope is what an API key may do.
 type Scope uint8
 
@@ -164,10 +173,11 @@ var (
 		"", "exhausted", "limited", "permanent", "gone", "expired", "breaker_open",
 		"user", "endpoint_deleted",
 	}}
-	delaySources = names[DelaySource]{"delay source", []string{"none", "backoff", "retry_after", "throttle"}}
-	schemes      = names[Scheme]{"scheme", []string{"standard", "standard_ed25519", "stripe"}}
-	bodyModes    = names[BodyMode]{"body", []string{"payload", "envelope"}}
-	scopes       = names[Scope]{"scope", []string{"", "admin", "admin:read", "tenant:write", "tenant:read", "tenant:send"}}
+	delaySources  = names[DelaySource]{"delay source", []string{"none", "backoff", "retry_after", "throttle"}}
+	schemes       = names[Scheme]{"scheme", []string{"standard", "standard_ed25519", "stripe"}}
+	bodyModes     = names[BodyMode]{"body", []string{"payload", "envelope"}}
+	traceContexts = names[TraceContext]{"trace_context", []string{"off", "forward"}}
+	scopes        = names[Scope]{"scope", []string{"", "admin", "admin:read", "tenant:write", "tenant:read", "tenant:send"}}
 )
 
 // names is the table of one enum: its member's position is its number.
@@ -210,6 +220,7 @@ func (r EndReason) String() string     { return endReasons.text(r) }
 func (d DelaySource) String() string   { return delaySources.text(d) }
 func (s Scheme) String() string        { return schemes.text(s) }
 func (b BodyMode) String() string      { return bodyModes.text(b) }
+func (t TraceContext) String() string  { return traceContexts.text(t) }
 func (s Scope) String() string         { return scopes.text(s) }
 
 // ParseDeliveryState reads the name of a delivery state.
@@ -223,6 +234,9 @@ func ParseEndReason(s string) (EndReason, error) { return endReasons.parse(s) }
 
 // ParseScheme reads the name of a signature scheme.
 func ParseScheme(s string) (Scheme, error) { return schemes.parse(s) }
+
+// ParseTraceContext reads the name of what becomes of trace contexts.
+func ParseTraceContext(s string) (TraceContext, error) { return traceContexts.parse(s) }
 
 // ParseBodyMode reads the name of a body mode.
 func ParseBodyMode(s string) (BodyMode, error) { return bodyModes.parse(s) }

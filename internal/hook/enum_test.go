@@ -87,6 +87,8 @@ func TestEnumsArePinned(t *testing.T) {
 
 		{"BodyPayload", hook.BodyPayload, uint8(hook.BodyPayload), "0 payload"},
 		{"BodyEnvelope", hook.BodyEnvelope, uint8(hook.BodyEnvelope), "1 envelope"},
+		{"TraceOff", hook.TraceOff, uint8(hook.TraceOff), "0 off"},
+		{"TraceForward", hook.TraceForward, uint8(hook.TraceForward), "1 forward"},
 
 		{"ScopeAdmin", hook.ScopeAdmin, uint8(hook.ScopeAdmin), "1 admin"},
 		{"ScopeAdminRead", hook.ScopeAdminRead, uint8(hook.ScopeAdminRead), "2 admin:read"},
@@ -140,6 +142,7 @@ func TestNamesRoundTrip(t *testing.T) {
 	roundTrip(t, hook.ParseEndReason, hook.DeadExhausted, hook.CancelledEndpointDeleted)
 	roundTrip(t, hook.ParseScheme, hook.SchemeStandard, hook.SchemeStripe)
 	roundTrip(t, hook.ParseBodyMode, hook.BodyPayload, hook.BodyEnvelope)
+	roundTrip(t, hook.ParseTraceContext, hook.TraceOff, hook.TraceForward)
 	roundTrip(t, hook.ParseScope, hook.ScopeAdmin, hook.ScopeTenantSend)
 }
 

@@ -26,9 +26,10 @@ func WithHops(contentType string, hops int) string {
 	return contentType + hopsMark + strconv.Itoa(hops)
 }
 
-// CutHops returns a content type as its publisher gave it, and the hops that
-// are noted in it.
+// CutHops returns a content type as its publisher gave it, without any note, and
+// the hops that are noted in it.
 func CutHops(contentType string) (plain string, hops int) {
+	contentType, _ = CutTrace(contentType)
 	plain, text, ok := strings.Cut(contentType, hopsMark)
 	if !ok {
 		return contentType, 0

@@ -45,6 +45,7 @@ type Endpoint struct {
 	Policy        json.RawMessage
 	Signatures    []Signature
 	Body          BodyMode
+	TraceContext  TraceContext
 	Metadata      map[string]string
 	State         EndpointState
 	StateReason   string // "", "manual", "gone", "failing"

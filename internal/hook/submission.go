@@ -19,6 +19,15 @@ type Submission struct {
 	// repetition from another event under the same key. Without a key it is
 	// empty.
 	ContentHash [32]byte
+	Trace       *EventTrace // nil: it belongs to no trace
+}
+
+// EventTrace is the trace context of an event that is handed over.
+type EventTrace struct {
+	Trace
+	// Keep stores it with the event also if no endpoint that gets the event
+	// forwards it.
+	Keep bool
 }
 
 // Receipt is the promise made for one submission: the event is durable.

@@ -43,6 +43,7 @@ type target struct {
 	id     hook.ID
 	n      int // its place among the tenant's
 	policy *policy.Policy
+	traced bool // it is told whose trace an event belongs to
 }
 
 func newCatalog(cfg Config) *catalog {
@@ -171,7 +172,7 @@ func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
 			p = c.resolve(t, e)
 			shared[string(e.Policy)] = p
 		}
-		targets[i] = target{id: e.ID, n: i, policy: p}
+		targets[i] = target{id: e.ID, n: i, policy: p, traced: e.TraceContext == hook.TraceForward}
 		v.byID[e.ID] = &targets[i]
 		v.index.add(&targets[i], e.Types)
 	}

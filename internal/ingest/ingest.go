@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -286,6 +287,9 @@ func (in *Ingest) rows(view *view, s *hook.Submission, matches []*target, now ti
 		},
 		Deliveries: make([]hook.Delivery, len(matches)),
 		ConfigRev:  view.rev,
+	}
+	if t := s.Trace; t != nil && (t.Keep || slices.ContainsFunc(matches, func(t *target) bool { return t.traced })) {
+		a.Event.ContentType = hook.WithTrace(a.Event.ContentType, t.Trace)
 	}
 	if s.Key != "" {
 		a.Key, a.KeyHash, a.KeyExpires = s.Key, s.ContentHash, now.Add(in.cfg.IdempotencyTTL)

@@ -106,3 +106,19 @@ func BenchmarkAttempted(b *testing.B) {
 		m.Attempted(hook.Retry, hook.Down, hook.ConnectRefused)
 	}
 }
+
+func TestSpansAreCounted(t *testing.T) {
+	t.Parallel()
+	m := metric.New(func() hook.LaneFigures { return hook.LaneFigures{} })
+	m.WatchTraces(func() metric.Traces { return metric.Traces{Sent: 5, Dropped: 3, Failed: 2} })
+	got := scrape(t, m)
+	for _, want := range []string{
+		`breakwater_trace_spans_total{outcome="sent"} 5`,
+		`breakwater_trace_spans_total{outcome="dropped"} 3`,
+		`breakwater_trace_spans_total{outcome="failed"} 2`,
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is missing in\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -36,6 +37,7 @@ type Config struct {
 	// go; 48 hours, 90 days, 3 years.
 	MinutesAge, HoursAge, DaysAge time.Duration
 
+	Fold  time.Duration // time between two rounds that add up figures; 5s
 	Every time.Duration // time between runs; 10 minutes
 	First time.Duration // time before the first one; 30s
 	Pause time.Duration // rest between two steps of a run; 50ms
@@ -46,8 +48,13 @@ type Config struct {
 // person must have had a chance to see it.
 const deadGrace = 48 * time.Hour
 
-// statsStep is how many rows of figures are taken together.
-const statsStep = 500
+const (
+	// statsStep is how many rows of figures are made coarser together.
+	statsStep = 500
+	// foldStep is how many logs of commits are added up together: a SQLite store
+	// writes nothing else meanwhile.
+	foldStep = 1000
+)
 
 // Janitor runs retention.
 type Janitor struct{ cfg Config }
@@ -63,6 +70,7 @@ func New(cfg Config) (*Janitor, error) {
 	cfg.MinutesAge = cmp.Or(cfg.MinutesAge, 48*time.Hour)
 	cfg.HoursAge = cmp.Or(cfg.HoursAge, 90*24*time.Hour)
 	cfg.DaysAge = cmp.Or(cfg.DaysAge, 3*365*24*time.Hour)
+	cfg.Fold = cmp.Or(cfg.Fold, 5*time.Second)
 	cfg.Every = cmp.Or(cfg.Every, 10*time.Minute)
 	cfg.First = cmp.Or(cfg.First, 30*time.Second)
 	cfg.Pause = cmp.Or(cfg.Pause, 50*time.Millisecond)
@@ -74,6 +82,11 @@ func New(cfg Config) (*Janitor, error) {
 // all the time would otherwise keep everything. An error of one run is logged
 // and the next run tries again: nothing is lost by being late.
 func (j *Janitor) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if j.cfg.Stats != nil {
+		wg.Go(func() { j.addUp(ctx) })
+	}
 	timer := time.NewTimer(j.cfg.First)
 	defer timer.Stop()
 	for {
@@ -116,6 +129,29 @@ func (j *Janitor) once(ctx context.Context) error {
 			return j.record(ctx, sum, now)
 		case <-time.After(j.cfg.Pause):
 		}
+	}
+}
+
+// addUp adds up what commits have counted, every few seconds: that is how late
+// figures are. Several nodes may do it; one at a time gets something to do.
+func (j *Janitor) addUp(ctx context.Context) {
+	timer := time.NewTicker(j.cfg.Fold)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		var err error
+		for n := foldStep; n == foldStep && err == nil && ctx.Err() == nil; {
+			n, err = j.cfg.Stats.FoldStats(ctx, foldStep)
+		}
+		if err != nil && !failing && ctx.Err() == nil {
+			j.cfg.Log.Warn("figures could not be added up; trying again", "error", err)
+		}
+		failing = err != nil
 	}
 }
 

@@ -134,9 +134,8 @@ type Batch struct {
 	Settles []*Settle
 	Lanes   []*LaneSave
 
-	// Ledger counts what the batch does; nil: nobody does. See Figures.
-	Ledger  *Ledger
-	earlier *earlierRun
+	// Uncounted: no figures are kept of the batch.
+	Uncounted bool
 }
 
 // Accept is one event with its deliveries and, when the publisher gave one, its
@@ -155,7 +154,6 @@ type Accept struct {
 	Outcome AcceptOutcome
 	EventID hook.ID // of the stored event: the first one's on AcceptReplayed
 	Count   int     // deliveries of the stored event
-	Written bool    // by this run of the batch
 }
 
 // AcceptOutcome is what became of one Accept.
@@ -187,8 +185,6 @@ type Settle struct {
 
 	// Set by Commit.
 	Outcome SettleOutcome
-	Written bool // by this run of the batch
-	Ended   bool // with it the delivery ended: it was pending before
 }
 
 // FirstSuccess reports whether s is the success of the first attempt that its

@@ -32,8 +32,8 @@ type WriterConfig struct {
 	SettleMany int
 	// Patience is how long a publisher waits for an answer; 20s.
 	Patience time.Duration
-	// Ledger counts; nil: nobody does.
-	Ledger *Ledger
+	// Uncounted: no figures are kept.
+	Uncounted bool
 	// Committed is called after every commit, in commit order, before anybody
 	// who waits for the batch hears of it. It must not block.
 	Committed func(*Batch)
@@ -257,7 +257,7 @@ func (w *Writer) fail(err error) error {
 func (w *Writer) take() (*Batch, []*ticket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &Batch{Node: w.cfg.Node, Now: time.Now(), Ledger: w.cfg.Ledger}
+	b := &Batch{Node: w.cfg.Node, Now: time.Now(), Uncounted: w.cfg.Uncounted}
 
 	accepts := w.accepts.take(w.cfg.MaxBatch, w.cfg.MaxCommit)
 	tickets := make([]*ticket, len(accepts))
@@ -361,11 +361,7 @@ func (w *Writer) commitUntilKnown(ctx context.Context, b *Batch) error {
 func (w *Writer) commitOnce(ctx context.Context, b *Batch) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	err := w.cfg.DB.Commit(ctx, b)
-	if err == nil {
-		b.Counted()
-	}
-	return err
+	return w.cfg.DB.Commit(ctx, b)
 }
 
 // isolate splits a batch that the database refuses until each culprit stands

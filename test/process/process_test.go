@@ -103,6 +103,7 @@ type server struct {
 	args []string
 	// descriptors is how many the process may have; 0: as many as we.
 	descriptors int
+	env         []string // beside ours
 	url         string
 	cmd         *exec.Cmd
 	log         *tail
@@ -118,7 +119,20 @@ func serve(t *testing.T, args ...string) *server {
 // serveWith is serve with a limit of descriptors.
 func serveWith(t *testing.T, descriptors int, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), args: args, descriptors: descriptors, log: &tail{}}
+	return (&server{t: t, args: args, descriptors: descriptors}).first()
+}
+
+// serveIn is serve with more in its environment.
+func serveIn(t *testing.T, env []string, args ...string) *server {
+	t.Helper()
+	return (&server{t: t, args: args, env: env}).first()
+}
+
+// first starts a server for the first time, and ends it with the test.
+func (s *server) first() *server {
+	t := s.t
+	t.Helper()
+	s.dir, s.log = t.TempDir(), &tail{}
 	s.start()
 	t.Cleanup(func() {
 		if s.cmd != nil {
@@ -168,6 +182,7 @@ func (s *server) startAt(listen string) error {
 		cmd = exec.Command("sh", append([]string{"-c", limited, binary}, args...)...)
 	}
 	cmd.Env = append(os.Environ(), "BREAKWATER_ADMIN_KEY="+adminKey, "BREAKWATER_ENCRYPTION_KEY="+encryptionKey)
+	cmd.Env = append(cmd.Env, s.env...)
 	cmd.Stderr = s.log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

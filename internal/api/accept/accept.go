@@ -26,7 +26,7 @@ type Ingest interface {
 	AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.Submission) []hook.Result
 }
 
-// Config is what AddRoutes needs. All of it is required.
+// Config is what AddRoutes needs. All of it is required but for Tracer.
 type Config struct {
 	Path   string // of the events of a tenant, which is {tenant} in it
 	Ingest Ingest
@@ -34,6 +34,7 @@ type Config struct {
 	EndpointByUID func(ctx context.Context, tenant hook.ID, uid string) (hook.Endpoint, error)
 	MaxPayload    int64
 	MaxBatchBody  int64
+	Tracer        Tracer // nil: nobody traces
 }
 
 // acceptor serves the two routes.
@@ -56,11 +57,15 @@ func (a *acceptor) maxEventBody() int64 { return a.cfg.MaxPayload/3*4 + 64<<10 }
 
 func (a *acceptor) acceptEvent(w http.ResponseWriter, r *http.Request) {
 	c := rest.CallBy(w)
-	receipt, err := a.accept(c, w, r)
+	t := a.follow(c, a.cfg.Path, r.Header)
+	receipt, err := a.accept(c, w, r, &t)
 	if err != nil {
-		a.server.Fail(w, c, err)
+		p := a.server.Problem(c, err)
+		t.refused(p)
+		a.server.Fail(w, c, p)
 		return
 	}
+	t.accepted(receipt)
 	if receipt.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
@@ -71,7 +76,7 @@ func (a *acceptor) acceptEvent(w http.ResponseWriter, r *http.Request) {
 	rest.WriteJSON(w, http.StatusAccepted, body)
 }
 
-func (a *acceptor) accept(c *rest.Call, w http.ResponseWriter, r *http.Request) (hook.Receipt, error) {
+func (a *acceptor) accept(c *rest.Call, w http.ResponseWriter, r *http.Request, t *trail) (hook.Receipt, error) {
 	tenant, err := c.OneTenant()
 	if err != nil {
 		return hook.Receipt{}, err
@@ -92,6 +97,7 @@ func (a *acceptor) accept(c *rest.Call, w http.ResponseWriter, r *http.Request) 
 		return hook.Receipt{}, err
 	}
 	d.ContentType = hook.WithHops(d.ContentType, c.Hops)
+	d.Trace, t.typ = t.trace, d.Type
 	return a.cfg.Ingest.Accept(r.Context(), tenant, &d.Submission)
 }
 

@@ -34,18 +34,25 @@ type batchAnswer struct {
 	Results  []batchResult `json:"results" nullable:"false"`
 }
 
+// batchSuffix follows the path of single events.
+const batchSuffix = "/batch"
+
 func (a *acceptor) acceptBatch(w http.ResponseWriter, r *http.Request) {
 	c := rest.CallBy(w)
+	t := a.follow(c, a.cfg.Path+batchSuffix, r.Header)
 	events, err := a.readBatch(c, w, r)
+	var answer *batchAnswer
+	var status *rest.Problem
+	if err == nil {
+		answer, status, err = a.runBatch(r.Context(), c, events, t.trace)
+	}
 	if err != nil {
-		a.server.Fail(w, c, err)
+		p := a.server.Problem(c, err)
+		t.refused(p)
+		a.server.Fail(w, c, p)
 		return
 	}
-	answer, status, err := a.runBatch(r.Context(), c, events)
-	if err != nil {
-		a.server.Fail(w, c, err)
-		return
-	}
+	t.answered(answer, status)
 	if status.RetryAfter() > 0 {
 		w.Header()["Retry-After"] = status.GetHeaders()["Retry-After"]
 	}
@@ -103,7 +110,7 @@ func (a *acceptor) readBatch(c *rest.Call, w http.ResponseWriter, r *http.Reques
 
 // runBatch decodes every event, hands over the good ones, and answers all of
 // them in order.
-func (a *acceptor) runBatch(ctx context.Context, c *rest.Call, events [][]byte) (*batchAnswer, *rest.Problem, error) {
+func (a *acceptor) runBatch(ctx context.Context, c *rest.Call, events [][]byte, trace *hook.EventTrace) (*batchAnswer, *rest.Problem, error) {
 	answer := &batchAnswer{Results: make([]batchResult, len(events))}
 	var subs []hook.Submission
 	var indexes []int
@@ -119,7 +126,7 @@ func (a *acceptor) runBatch(ctx context.Context, c *rest.Call, events [][]byte) 
 			told += len(p.Errors)
 			continue
 		}
-		d.ContentType = hook.WithHops(d.ContentType, c.Hops)
+		d.ContentType, d.Trace = hook.WithHops(d.ContentType, c.Hops), trace
 		subs = append(subs, d.Submission)
 		indexes = append(indexes, i)
 	}

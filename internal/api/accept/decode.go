@@ -180,11 +180,11 @@ func (f *eventFields) readBinary(bad *rest.Invalid, d *decoded) {
 	if err != nil {
 		bad.Add("payload_base64", "invalid_format", "must be standard base64 with padding")
 	}
-	media, params, err := mime.ParseMediaType(f.contentType)
-	switch _, marked := params["breakwater-hops"]; {
+	media, _, err := mime.ParseMediaType(f.contentType)
+	switch {
 	case err != nil || len(f.contentType) > 255 || !printableASCII(f.contentType):
 		bad.Add("content_type", "invalid_format", "must be a media type such as text/plain")
-	case marked:
+	case hook.IsMarked(f.contentType):
 		bad.Add("content_type", "not_allowed", "has a parameter that is ours")
 	case isJSON(media) && !bad.Names("payload_base64") && (!jsonscan.Valid(plain) || !utf8.Valid(plain)):
 		// An envelope holds it as it is: anything else could end the member

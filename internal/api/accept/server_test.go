@@ -44,6 +44,12 @@ type server struct {
 // newServer hands events to in instead of a fakeIngest if there is one.
 func newServer(t testing.TB, in ...accept.Ingest) *server {
 	t.Helper()
+	return newTracedServer(t, nil, in...)
+}
+
+// newTracedServer is newServer with a tracer.
+func newTracedServer(t testing.TB, tracer accept.Tracer, in ...accept.Ingest) *server {
+	t.Helper()
 	sealing, err := vault.NewKey(rand.Reader)
 	ok(t, err)
 	v, err := vault.Open([]vault.Key{sealing})
@@ -61,7 +67,7 @@ func newServer(t testing.TB, in ...accept.Ingest) *server {
 	ok(t, err)
 	s := &server{t: t, handler: rs, key: text, ingest: &fakeIngest{}, log: &log, endpoints: map[string]hook.ID{}}
 	accept.AddRoutes(rs, accept.Config{
-		Path: "/v1/tenants/{tenant}/events", Ingest: append(in, s.ingest)[0], MaxPayload: maxPayload, MaxBatchBody: maxBatchBody,
+		Path: "/v1/tenants/{tenant}/events", Ingest: append(in, s.ingest)[0], MaxPayload: maxPayload, MaxBatchBody: maxBatchBody, Tracer: tracer,
 		EndpointByUID: func(_ context.Context, _ hook.ID, uid string) (hook.Endpoint, error) {
 			if id, known := s.endpoints[uid]; known {
 				return hook.Endpoint{ID: id}, nil

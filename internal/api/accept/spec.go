@@ -22,7 +22,7 @@ func (a *acceptor) eventOperation() *huma.Operation {
 			Name: "Idempotency-Key", In: "header",
 			Description: "Sent again with the same content, the first answer is repeated; with other content: 409.",
 			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxKeyChars)},
-		}},
+		}, traceParam()},
 		RequestBody: jsonBody(eventSchema(false)),
 		Responses: map[string]*huma.Response{"202": {
 			Description: "Accepted and durable",
@@ -43,9 +43,9 @@ func (a *acceptor) eventOperation() *huma.Operation {
 func (a *acceptor) batchOperation() *huma.Operation {
 	answer := map[string]*huma.MediaType{rest.JSON: {Schema: a.server.Schema(reflect.TypeFor[batchAnswer]())}}
 	return &huma.Operation{
-		OperationID: "send-events", Method: http.MethodPost, Path: a.cfg.Path + "/batch",
+		OperationID: "send-events", Method: http.MethodPost, Path: a.cfg.Path + batchSuffix,
 		Summary: "Hand over up to 1000 events", Tags: []string{"events"},
-		Parameters: []*huma.Param{rest.TenantParam()},
+		Parameters: []*huma.Param{rest.TenantParam(), traceParam()},
 		RequestBody: jsonBody(&huma.Schema{
 			Type: huma.TypeObject, Required: []string{"events"}, AdditionalProperties: false,
 			Properties: map[string]*huma.Schema{"events": {
@@ -58,6 +58,14 @@ func (a *acceptor) batchOperation() *huma.Operation {
 			"429": {Description: "No event was accepted; try again", Content: answer},
 			"503": {Description: "No event was accepted; try again", Content: answer},
 		},
+	}
+}
+
+func traceParam() *huma.Param {
+	return &huma.Param{
+		Name: "traceparent", In: "header",
+		Description: "W3C trace context, with tracestate if there is one: sent along to endpoints whose trace_context is forward. Ignored when malformed.",
+		Schema:      &huma.Schema{Type: huma.TypeString},
 	}
 }
 

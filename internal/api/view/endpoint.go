@@ -23,6 +23,7 @@ type Endpoint struct {
 	Headers       map[string]string `json:"headers" doc:"Values are write-only and read as ***."`
 	Signatures    []Signature       `json:"signatures" nullable:"false"`
 	Body          string            `json:"body" enum:"payload,envelope"`
+	TraceContext  string            `json:"trace_context" enum:"off,forward" doc:"forward: traceparent and tracestate of the publisher are sent along."`
 	SecretLast4   string            `json:"secret_last4"`
 	SecretsActive int               `json:"secrets_active"`
 	Health        Health            `json:"health"`
@@ -64,6 +65,7 @@ func OfEndpoint(d store.Destination, headers map[string]string) Endpoint {
 		Headers:      maskHeaders(headers),
 		Signatures:   signaturesOf(e.Signatures),
 		Body:         e.Body.String(),
+		TraceContext: e.TraceContext.String(),
 		Health:       Health{State: LaneState(d)},
 		Metadata:     OrEmptyMap(e.Metadata),
 		CreatedAt:    Stamp(e.CreatedAt),

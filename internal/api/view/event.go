@@ -18,6 +18,7 @@ type Event struct {
 	PayloadBase64 []byte          `json:"payload_base64,omitempty" doc:"When it is not."`
 	Size          int             `json:"size"`
 	ContentType   string          `json:"content_type"`
+	Traceparent   string          `json:"traceparent,omitempty" doc:"Of the trace that it belongs to, if that was kept."`
 	AcceptedAt    Stamp           `json:"accepted_at"`
 	Deliveries    *Counts         `json:"deliveries,omitempty" doc:"Not in lists."`
 }
@@ -35,12 +36,14 @@ type Counts struct {
 func OfEvent(s store.EventSummary) Event {
 	e := s.Event
 	contentType, _ := hook.CutHops(e.ContentType)
+	_, trace := hook.CutTrace(e.ContentType)
 	v := Event{
 		ID:          hook.EventPrefix.Format(e.ID),
 		Tenant:      hook.TenantPrefix.Format(e.TenantID),
 		Type:        e.Type,
 		Size:        s.Size,
 		ContentType: contentType,
+		Traceparent: trace.Parent,
 		AcceptedAt:  Stamp(e.CreatedAt),
 	}
 	switch {

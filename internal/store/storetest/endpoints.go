@@ -36,7 +36,7 @@ func endpointRoundTrip(w *world) {
 		Types: []string{"order.*", "refund.made"}, HeadersSealed: []byte{0, 1, 2},
 		Policy:     json.RawMessage(`{"preset":"quick"}`),
 		Signatures: []hook.Signature{{Scheme: hook.SchemeStandardEd25519}, {Scheme: hook.SchemeStripe, Header: "X-Sig"}},
-		Body:       hook.BodyEnvelope, Metadata: map[string]string{"team": "a"},
+		Body:       hook.BodyEnvelope, TraceContext: hook.TraceForward, Metadata: map[string]string{"team": "a"},
 		State: hook.Paused, StateReason: "manual", Rev: 1,
 		ProbeWantedAt: w.now.Add(1 * time.Second), ResetWantedAt: w.now.Add(2 * time.Second),
 		CreatedAt: w.now, UpdatedAt: w.now.Add(time.Microsecond),
@@ -104,6 +104,7 @@ func endpointUpdate(w *world) {
 	change.Policy = json.RawMessage(`{"a":[1]}`)
 	change.Signatures = []hook.Signature{{Scheme: hook.SchemeStripe, Header: "X"}}
 	change.Body, change.Metadata = hook.BodyEnvelope, map[string]string{"k": "v"}
+	change.TraceContext = hook.TraceForward
 	change.State, change.StateReason = hook.Disabled, "gone"
 	change.ProbeWantedAt, change.ResetWantedAt = w.now, w.now.Add(time.Second)
 	change.UpdatedAt = w.now.Add(time.Hour)
