@@ -12,7 +12,6 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/evaluate"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/notify"
-	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 

@@ -20,6 +20,9 @@ const (
 	// remembered is how long the board knows alerts that are over: as long as one
 	// that fires again is the same, and a little more.
 	remembered = 16 * time.Minute
+	// leastLook is how long a round may read however soon the next one would be: it
+	// is then late, and not blind.
+	leastLook = 5 * time.Second
 )
 
 // Store is what the evaluator reads, and the alerts that it writes.
@@ -184,7 +187,7 @@ func (e *Evaluator) round(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	looking, cancel := context.WithTimeout(ctx, e.cfg.Interval*2/3)
+	looking, cancel := context.WithTimeout(ctx, max(e.cfg.Interval*2/3, leastLook))
 	defer cancel()
 	readings, unread, lookErr := e.sight.look(looking, now, e.board.Subjects(), channels)
 	round := alert.Round{Now: now, Unread: unread, Channels: wanted(channels), Quiet: !e.cfg.Thresholds.Enabled(alert.TooManyAlerts)}
