@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/alert"
@@ -18,6 +20,9 @@ const (
 	// remembered is how long the board knows alerts that are over: as long as one
 	// that fires again is the same, and a little more.
 	remembered = 16 * time.Minute
+	// leastLook is how long a round may read however soon the next one would be: it
+	// is then late, and not blind.
+	leastLook = 5 * time.Second
 )
 
 // Store is what the evaluator reads, and the alerts that it writes.
@@ -66,13 +71,47 @@ type Config struct {
 
 // Evaluator judges the fleet. Make one with New.
 type Evaluator struct {
-	cfg Config
+	cfg    Config
+	firing atomic.Pointer[[]Count]
 
 	// What follows belongs to the goroutine of Run.
 	fence   store.Fence // under which the board was made
 	board   *alert.Board
 	sight   *sight
 	failing bool
+}
+
+// Count is how many alerts of a rule fire with a severity.
+type Count struct {
+	Rule     string
+	Severity hook.Severity
+	N        int
+}
+
+// Firing counts the alerts of the fleet that fire, as of the last round. A node that
+// does not evaluate has none to count. It may be called at any time.
+func (e *Evaluator) Firing() []Count { return *e.firing.Load() }
+
+// count notes what fires, for Firing.
+func (e *Evaluator) count() {
+	type kind struct {
+		rule     string
+		severity hook.Severity
+	}
+	n := make(map[kind]int)
+	if e.board != nil {
+		for _, a := range e.board.Open() {
+			if a.Status == hook.AlertFiring {
+				n[kind{a.Rule, a.Severity}]++
+			}
+		}
+	}
+	out := make([]Count, 0, len(n))
+	for k, n := range n {
+		out = append(out, Count{k.rule, k.severity, n})
+	}
+	slices.SortFunc(out, func(a, b Count) int { return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Severity, b.Severity)) })
+	e.firing.Store(&out)
 }
 
 // New checks cfg and starts nothing.
@@ -93,7 +132,9 @@ func New(cfg Config) (*Evaluator, error) {
 	if _, err := alert.NewBoard(cfg.Options, nil); err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)
 	}
-	return &Evaluator{cfg: cfg}, nil
+	e := &Evaluator{cfg: cfg}
+	e.count()
+	return e, nil
 }
 
 // Run evaluates until ctx ends, whenever this node owns shard 0. What the store
@@ -108,6 +149,7 @@ func (e *Evaluator) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		e.report(ctx, e.round(ctx, time.Now()))
+		e.count()
 		timer.Reset(e.untilNext(time.Now()))
 	}
 }
@@ -145,7 +187,7 @@ func (e *Evaluator) round(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	looking, cancel := context.WithTimeout(ctx, e.cfg.Interval*2/3)
+	looking, cancel := context.WithTimeout(ctx, max(e.cfg.Interval*2/3, leastLook))
 	defer cancel()
 	readings, unread, lookErr := e.sight.look(looking, now, e.board.Subjects(), channels)
 	round := alert.Round{Now: now, Unread: unread, Channels: wanted(channels), Quiet: !e.cfg.Thresholds.Enabled(alert.TooManyAlerts)}

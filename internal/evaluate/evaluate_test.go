@@ -55,10 +55,16 @@ func TestAStormIsToldOnceAndSoIsItsEnd(t *testing.T) {
 		if v.decided != 1 {
 			t.Errorf("the sender was told %d times, want once", v.decided)
 		}
+		if got := v.Firing(); !slices.Equal(got, []evaluate.Count{{Rule: "retry_storm", Severity: hook.SeverityPage, N: 1}}) {
+			t.Errorf("%v fire", got)
+		}
 		calm(r, e)
 		r.pass(7 * time.Minute)
 		a = r.one("retry_storm")
 		wantTold(t, a, ch.ID, firingResolved)
+		if got := v.Firing(); len(got) != 0 {
+			t.Errorf("%v fire in the end", got)
+		}
 		if a.Status != hook.AlertResolved {
 			t.Errorf("status %v", a.Status)
 		}

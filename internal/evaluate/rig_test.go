@@ -281,6 +281,7 @@ func (s rigStore) SaveAlerts(ctx context.Context, f store.Fence, step store.Aler
 
 // evaluator is one that runs.
 type evaluator struct {
+	*evaluate.Evaluator
 	r       *rig
 	mu      sync.Mutex
 	epoch   int64
@@ -325,6 +326,7 @@ func (r *rig) start(node hook.Node, epoch int64, thresholds ...string) *evaluato
 		},
 	})
 	r.must(err)
+	e.Evaluator = v
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- v.Run(ctx) }()

@@ -23,11 +23,11 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/notify/mailer/mailtest"
 )
 
-// told is a notice as a person understands it: how severe (or that it is over),
+// news is a notice as a person understands it: how severe (or that it is over),
 // which rule, about what.
-type told struct{ tag, rule, where string }
+type news struct{ tag, rule, where string }
 
-func (n told) String() string { return n.tag + " " + n.rule + " " + n.where }
+func (n news) String() string { return n.tag + " " + n.rule + " " + n.where }
 
 // audience is everybody who gets notices: a mailbox, a chat and a signed webhook.
 type audience struct {
@@ -39,8 +39,8 @@ type audience struct {
 	mu        sync.Mutex
 	endpoints map[string]string // what people call an endpoint, by its id
 	verify    *standardwebhooks.Webhook
-	chat      []told
-	hook      []told
+	chat      []news
+	hook      []news
 	events    []string // operational events
 	ids       []string // of webhooks
 	wrong     []string // what no notice looks like
@@ -74,7 +74,10 @@ func (a *audience) flags() []string {
 	}
 }
 
-var chatTitle = regexp.MustCompile(`^\[([A-Z]+)\] ([a-z_]+): (.+?): `)
+var (
+	chatTitle = regexp.MustCompile(`^\[([A-Z]+)\] ([a-z_]+): `)
+	named     = regexp.MustCompile(`\((.+)\)$`) // ep_… (api.example.com/hook)
+)
 
 func (a *audience) takeChat(_ http.ResponseWriter, r *http.Request) {
 	var message struct {
@@ -92,7 +95,13 @@ func (a *audience) takeChat(_ http.ResponseWriter, r *http.Request) {
 		a.wrong = append(a.wrong, fmt.Sprintf("chat: %+v (%v)", message, err))
 		return
 	}
-	a.chat = append(a.chat, told{strings.ToLower(m[1]), m[2], m[3]})
+	n := news{strings.ToLower(m[1]), m[2], "system"}
+	for _, f := range slices.Backward(message.Attachments[0].Fields) {
+		if name := named.FindStringSubmatch(f.Value); name != nil && (f.Title == "Endpoint" || f.Title == "Tenant") {
+			n.where = name[1] // the endpoint comes before its tenant
+		}
+	}
+	a.chat = append(a.chat, n)
 }
 
 func (a *audience) takeHook(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +125,7 @@ func (a *audience) takeHook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.ids = append(a.ids, r.Header.Get("Webhook-Id"))
-	n := told{rule: payload.Data.Rule, where: "system"}
+	n := news{rule: payload.Data.Rule, where: "system"}
 	switch payload.Type {
 	case "alert.firing":
 		n.tag = payload.Data.Severity
@@ -137,7 +146,7 @@ func (a *audience) takeHook(w http.ResponseWriter, r *http.Request) {
 var mailSubject = regexp.MustCompile(`^\[([a-z]+)\]\[([a-z_]+)\] (.+)$`)
 
 // mails are the notices in the mailbox.
-func (a *audience) mails() (list []told) {
+func (a *audience) mails() (list []news) {
 	a.t.Helper()
 	for _, m := range a.mail.Mails() {
 		message, err := mail.ReadMessage(strings.NewReader(m.Data))
@@ -148,7 +157,7 @@ func (a *audience) mails() (list []told) {
 		if s == nil || message.Header.Get("References") == "" || !slices.Equal(m.To, []string{"oncall@example.com"}) {
 			a.t.Fatalf("not a notice:\n%s", m.Data)
 		}
-		list = append(list, told{s[1], s[2], s[3]})
+		list = append(list, news{s[1], s[2], s[3]})
 	}
 	return list
 }
@@ -163,7 +172,7 @@ func (a *audience) heard() map[string][]string {
 		a.t.Fatalf("no notices: %v", a.wrong)
 	}
 	out := make(map[string][]string)
-	for way, list := range map[string][]told{"mail": mails, "chat": a.chat, "webhook": a.hook} {
+	for way, list := range map[string][]news{"mail": mails, "chat": a.chat, "webhook": a.hook} {
 		for _, n := range list {
 			out[way] = append(out[way], n.String())
 		}
@@ -248,7 +257,7 @@ func (a *audience) sick(s *server, r *receiver, kind string, attempts int) (endp
 }
 
 func (a *audience) storm(tag, endpoint string) string {
-	return told{tag, "retry_storm", a.endpoints[endpoint]}.String()
+	return news{tag, "retry_storm", a.endpoints[endpoint]}.String()
 }
 
 // lanesInStorm returns which endpoints are flagged, and whether without any first
