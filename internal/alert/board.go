@@ -32,8 +32,14 @@ type Options struct {
 }
 
 // Bounds and defaults of the options, which are the settings alert.repeat,
-// alert.resolve_after and alert.max_open.
+// alert.resolve_after and alert.max_open, and of alert.interval, the time between
+// two rounds. Its default is that of the rounds in which the owners of lanes look at
+// them.
 const (
+	DefaultInterval = 15 * time.Second
+	MinInterval     = time.Second
+	MaxInterval     = time.Minute
+
 	DefaultRepeat = 4 * time.Hour
 	MinRepeat     = 5 * time.Minute
 	MaxRepeat     = 24 * time.Hour

@@ -24,8 +24,8 @@ func compareNotices(x, y Notice) int {
 	return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.Alert.ID, y.Alert.ID), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Channel, y.Channel))
 }
 
-// LogChannelID is the id of the channel that is always there. No source draws it.
-const LogChannelID hook.ID = 1
+// LogChannelID is the id of the channel that is always there.
+const LogChannelID = hook.LogChannelID
 
 // LogChannel returns the channel that is always there: every alert, in the log.
 func LogChannel() hook.Channel {

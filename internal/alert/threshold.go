@@ -43,6 +43,22 @@ func (t Thresholds) Duration(rule, field string) time.Duration {
 // Enabled reports whether a rule is judged at all.
 func (t Thresholds) Enabled(rule string) bool { return !t.off[rule] }
 
+// Equal reports whether two sets say the same of every rule, be it by being set or
+// by the table.
+func (t Thresholds) Equal(o Thresholds) bool {
+	for _, r := range table {
+		if t.Enabled(r.Name) != o.Enabled(r.Name) {
+			return false
+		}
+		for _, f := range r.Fields {
+			if t.get(r, f.Name) != o.get(r, f.Name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // With returns the thresholds with one of them set from its text.
 func (t Thresholds) With(rule, field, text string) (Thresholds, error) {
 	r := Lookup(rule)

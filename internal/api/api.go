@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
+	"github.com/breakwaterhq/breakwater/internal/api/alerts"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -51,6 +52,8 @@ type Store interface {
 	store.Replays
 	store.LaneLog
 	store.StatsReader
+	store.AlertLog
+	store.AlertChannels
 	ListOperational(ctx context.Context, f store.OperationalFilter, p store.Page) ([]hook.OperationalEvent, error)
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
 	Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error)
@@ -70,6 +73,7 @@ type Config struct {
 	Metrics rest.MetricsAccess // zero: not served
 	Backups Backups            // nil: the store has tools of its own
 	Tracer  accept.Tracer      // nil: nobody traces
+	Alerts  alerts.Parts
 
 	TrustedProxies rest.Proxies // whose X-Forwarded-For is believed; none: nobody's
 
@@ -171,6 +175,10 @@ func (a *API) addRoutes() {
 	a.addDeliveryRoutes()
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
+	alerts.AddRoutes(a.server, alerts.Config{
+		Parts: a.cfg.Alerts, Store: a.cfg.Store, Vault: a.cfg.Vault, IDs: a.cfg.IDs, CheckURL: a.cfg.URLs.CheckURL,
+		TenantID: a.findTenant, EndpointIDs: a.filterEndpoints,
+	})
 	a.addPolicyRoutes()
 	a.addKeyRoutes()
 	a.addBackupRoute()

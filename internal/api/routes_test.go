@@ -73,20 +73,37 @@ var routeRows = map[string]row{
 	"POST /v1/tenants/{tenant}/replays/{replay}/pause":             {writers, `{}`},
 	"POST /v1/tenants/{tenant}/replays/{replay}/resume":            {writers, `{}`},
 	"POST /v1/tenants/{tenant}/replays/{replay}/cancel":            {writers, `{}`},
-	"GET /v1/lanes":              {"admin admin:read", ""},
-	"GET /v1/stats":              {"admin admin:read", ""},
-	"GET /v1/operational-events": {"admin admin:read", ""},
-	"GET /v1/presets":            {readers, ""},
-	"GET /v1/presets/{name}":     {readers, ""},
-	"POST /v1/policies/preview":  {readers, `{"policy":{}}`},
-	"GET /v1/keys":               {"admin", ""},
-	"POST /v1/keys":              {"admin", `{"name":"k","scope":"admin"}`},
-	"DELETE /v1/keys/{key}":      {"admin", ""},
-	"GET /v1/me":                 {anybody, ""},
-	"GET /livez":                 {},
-	"GET /readyz":                {},
-	"GET /metrics":               {},
-	"GET /openapi.json":          {},
+	"GET /v1/tenants/{tenant}/alerts":                              {readers, ""},
+	"GET /v1/tenants/{tenant}/alert-channels":                      {readers, ""},
+	"POST /v1/tenants/{tenant}/alert-channels":                     {writers, `{"name":"n","kind":"email","to":["a@example.com"]}`},
+	"GET /v1/tenants/{tenant}/alert-channels/{channel}":            {readers, ""},
+	"PATCH /v1/tenants/{tenant}/alert-channels/{channel}":          {writers, `{"name":"n"}`},
+	"DELETE /v1/tenants/{tenant}/alert-channels/{channel}":         {writers, ""},
+	"POST /v1/tenants/{tenant}/alert-channels/{channel}/test":      {writers, ""},
+	"GET /v1/alerts":                         {"admin admin:read", ""},
+	"GET /v1/alerts/{alert}":                 {readers, ""},
+	"POST /v1/alerts/{alert}/ack":            {writers, `{}`},
+	"GET /v1/alert-rules":                    {"admin admin:read", ""},
+	"GET /v1/alert-channels":                 {"admin admin:read", ""},
+	"POST /v1/alert-channels":                {"admin", `{"name":"n","kind":"email","to":["a@example.com"]}`},
+	"GET /v1/alert-channels/{channel}":       {"admin admin:read", ""},
+	"PATCH /v1/alert-channels/{channel}":     {"admin", `{"name":"n"}`},
+	"DELETE /v1/alert-channels/{channel}":    {"admin", ""},
+	"POST /v1/alert-channels/{channel}/test": {"admin", ""},
+	"GET /v1/lanes":                          {"admin admin:read", ""},
+	"GET /v1/stats":                          {"admin admin:read", ""},
+	"GET /v1/operational-events":             {"admin admin:read", ""},
+	"GET /v1/presets":                        {readers, ""},
+	"GET /v1/presets/{name}":                 {readers, ""},
+	"POST /v1/policies/preview":              {readers, `{"policy":{}}`},
+	"GET /v1/keys":                           {"admin", ""},
+	"POST /v1/keys":                          {"admin", `{"name":"k","scope":"admin"}`},
+	"DELETE /v1/keys/{key}":                  {"admin", ""},
+	"GET /v1/me":                             {anybody, ""},
+	"GET /livez":                             {},
+	"GET /readyz":                            {},
+	"GET /metrics":                           {},
+	"GET /openapi.json":                      {},
 }
 
 // fill puts ids into a path.
@@ -100,6 +117,7 @@ func fill(path string, ids map[string]string) string {
 var unknownIDs = map[string]string{
 	"endpoint": "ep_0000000000000", "event": "evt_0000000000000", "delivery": "dlv_0000000000000",
 	"replay": "rpl_0000000000000", "key": "key_0000000000000", "name": "none",
+	"alert": "alr_0000000000000", "channel": "ach_0000000000000",
 }
 
 // TestScopesOpenTheirRoutesOnly tries every scope on every route of the table.
@@ -155,13 +173,14 @@ func TestForeignObjectsDoNotExist(t *testing.T) {
 	foreign := map[string]string{
 		"tenant": w.b.id, "endpoint": w.endpoint(w.b, map[string]any{"uid": "theirs"}), "event": w.event(w.b, "order.paid"),
 		"delivery": hook.DeliveryPrefix.Format(w.deliveries(w.b)[0].ID), "replay": w.replay(w.b, `{"all":true}`),
+		"channel": w.channel("/v1/tenants/bolt/alert-channels", w.b.write, hookChannel),
 	}
 	under := func(tenant string) map[string]string {
 		ids := maps.Clone(foreign)
 		ids["tenant"] = tenant
 		return ids
 	}
-	before := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "replays", "audit")
+	before := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "replays", "alert_channels", "audit")
 	for _, rt := range w.api.Routes() {
 		row := routeRows[rt.Method+" "+rt.Path]
 		if !strings.Contains(rt.Path, "{tenant}") || !slices.Contains(strings.Fields(row.scopes), "tenant:write") {
@@ -192,7 +211,7 @@ func TestForeignObjectsDoNotExist(t *testing.T) {
 	if p := r.problem(t); p.Code != "not_found" {
 		t.Errorf("foreign uid: %s", r.body)
 	}
-	if after := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "replays", "audit"); after != before {
+	if after := w.dump("tenants", "endpoints", "secrets", "events", "deliveries", "replays", "alert_channels", "audit"); after != before {
 		t.Errorf("the store changed:\n%s\nwas\n%s", after, before)
 	}
 }
@@ -223,8 +242,10 @@ func TestListsStayInTheirTenant(t *testing.T) {
 		w.settle(w.deliveries(s)[0], hook.Dead, hook.DeadExhausted)
 		w.replay(s, `{"all":true}`)
 		w.operational(s.tenant, 0, hook.BreakerOpened)
+		w.alert("retry_storm", hook.AlertSubject{Tenant: s.tenant})
+		w.channel("/v1/tenants/"+s.id+"/alert-channels", s.write, mailChannel)
 	}
-	for _, path := range []string{"endpoints", "events", "deliveries", "dead-letters", "replays", "lanes", "operational-events"} {
+	for _, path := range []string{"endpoints", "events", "deliveries", "dead-letters", "replays", "lanes", "operational-events", "alerts", "alert-channels"} {
 		mine := w.must(200, http.MethodGet, "/v1/tenants/-/"+path, w.a.read, nil)
 		if s := string(mine.body); strings.Contains(s, w.b.id) || !strings.Contains(s, w.a.id) {
 			t.Errorf("%s of tenant a: %s", path, s)

@@ -16,6 +16,8 @@ import (
 // stats asks for figures.
 func (w *world) stats(path, key string) (v view.Stats) {
 	w.t.Helper()
+	_, err := w.db.FoldStats(w.ctx(), 1000)
+	w.ok(err)
 	w.ok(json.Unmarshal(w.must(http.StatusOK, http.MethodGet, path, key, nil).body, &v))
 	return v
 }

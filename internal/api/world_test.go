@@ -360,7 +360,7 @@ func (w *world) settle(row store.DeliveryRow, state hook.DeliveryState, reason h
 	d.Last = hook.LastResult{AttemptID: att.ID, Class: att.Class, Reason: att.Reason, Status: att.Status, Latency: att.Latency, At: now}
 	shard := hook.ShardOf(d.EndpointID)
 	s := &store.Settle{Shard: shard, Epoch: w.epochs[shard], Prev: d.Attempts - 1, Delivery: d, Attempt: &att}
-	w.ok(w.db.Commit(w.ctx(), &store.Batch{Node: w.node.ID, Now: now, Settles: []*store.Settle{s}, Ledger: store.NewLedger(w.id())}))
+	w.ok(w.db.Commit(w.ctx(), &store.Batch{Node: w.node.ID, Now: now, Settles: []*store.Settle{s}}))
 	if s.Outcome != store.SettleWritten {
 		w.t.Fatalf("settle outcome = %v", s.Outcome)
 	}
@@ -395,6 +395,7 @@ func (w *world) dump(tables ...string) string {
 		tables = []string{
 			"tenants", "endpoints", "secrets", "events", "idempotency_keys", "deliveries", "attempts",
 			"policies", "api_keys", "audit", "lanes", "tenant_usage", "replays", "lane_watch", "operational_events",
+			"alerts", "notices", "alert_channels",
 		}
 	}
 	var out strings.Builder
@@ -471,7 +472,7 @@ func (f *fakeIngest) Accept(ctx context.Context, tenant hook.ID, s *hook.Submiss
 	if targets < len(s.Endpoints) {
 		return hook.Receipt{}, hook.ErrUnknownTarget
 	}
-	if err := f.w.db.Commit(ctx, &store.Batch{Node: f.w.node.ID, Now: now, Accepts: []*store.Accept{acc}, Ledger: store.NewLedger(f.w.id())}); err != nil {
+	if err := f.w.db.Commit(ctx, &store.Batch{Node: f.w.node.ID, Now: now, Accepts: []*store.Accept{acc}}); err != nil {
 		return hook.Receipt{}, err
 	}
 	switch acc.Outcome {

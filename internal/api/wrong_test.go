@@ -28,6 +28,9 @@ func TestWrongRequestsAreRefusedWithoutATrace(t *testing.T) { //nolint:tparallel
 	w.must(200, http.MethodPost, ended+"/cancel", w.a.write, nil)
 	w.endpoint(w.a, map[string]any{"uid": "off"})
 	w.must(200, http.MethodPost, E+"/off/disable", w.a.write, nil)
+	A := T + "/alert-channels"
+	mail := A + "/" + w.channel(A, w.a.write, mailChannel)
+	fires := "/v1/alerts/" + shownAlert(w.alert("retry_storm", hook.AlertSubject{Tenant: w.a.tenant}))
 	wk := w.a.write
 	big := strings.Repeat("x", 70<<10)
 
@@ -236,6 +239,50 @@ func TestWrongRequestsAreRefusedWithoutATrace(t *testing.T) { //nolint:tparallel
 		"change of the filter":        {patch, ended, wk, `{"types":["a"]}`, nil, 422, "validation_failed", "types"},
 		"change of an old version":    {patch, ended, wk, `{"per_minute":7}`, []string{"If-Match", `"99"`}, 412, "version_mismatch", ""},
 		"note on a pause too long":    {post, ended + "/pause", wk, `{"note":"` + strings.Repeat("x", 501) + `"}`, nil, 422, "validation_failed", "note"},
+		// alerts and channels
+		"alerts of unknown status":    {get, "/v1/alerts?status=pending", w.admin, nil, nil, 400, "invalid_parameter", "query.status[0]"},
+		"alerts of unknown level":     {get, T + "/alerts?level=galaxy", wk, nil, nil, 400, "invalid_parameter", "query.level[0]"},
+		"alerts of unknown severity":  {get, T + "/alerts?severity=fatal", wk, nil, nil, 400, "invalid_parameter", "query.severity[0]"},
+		"alerts of unknown rule":      {get, T + "/alerts?rule=nope", wk, nil, nil, 400, "invalid_parameter", "query.rule"},
+		"alerts of unknown endpoint":  {get, T + "/alerts?endpoint=nope", wk, nil, nil, 400, "invalid_parameter", "query.endpoint"},
+		"unknown alert":               {get, "/v1/alerts/alr_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"ack of an unknown alert":     {post, "/v1/alerts/alr_0000000000000/ack", wk, nil, nil, 404, "not_found", ""},
+		"ack snoozed too long":        {post, fires + "/ack", wk, `{"snooze":"8d"}`, nil, 422, "validation_failed", "snooze"},
+		"ack snoozed too short":       {post, fires + "/ack", wk, `{"snooze":"59s"}`, nil, 422, "validation_failed", "snooze"},
+		"ack snoozed by a number":     {post, fires + "/ack", wk, `{"snooze":60}`, nil, 422, "validation_failed", "snooze"},
+		"ack with a long note":        {post, fires + "/ack", wk, `{"note":"` + strings.Repeat("x", 1001) + `"}`, nil, 422, "validation_failed", "note"},
+		"ack with a control char":     {post, fires + "/ack", wk, `{"note":"a\u0000b"}`, nil, 422, "validation_failed", "note"},
+		"ack with an unknown field":   {post, fires + "/ack", wk, `{"until":"1h"}`, nil, 422, "validation_failed", "until"},
+		"channel without a name":      {post, A, wk, `{"kind":"email","to":["a@example.com"]}`, nil, 422, "validation_failed", "name"},
+		"channel with an empty name":  {post, A, wk, `{"name":"","kind":"email","to":["a@example.com"]}`, nil, 422, "validation_failed", "name"},
+		"channel of unknown kind":     {post, A, wk, `{"name":"x","kind":"fax"}`, nil, 422, "validation_failed", "kind"},
+		"channel to a blocked url":    {post, A, wk, `{"name":"x","kind":"webhook","url":"https://169.254.169.254/"}`, nil, 422, "url_blocked", "url"},
+		"channel without its url":     {post, A, wk, `{"name":"x","kind":"slack"}`, nil, 422, "validation_failed", "url"},
+		"channel with a file url":     {post, A, wk, `{"name":"x","kind":"slack","url":"file:///etc/passwd"}`, nil, 422, "validation_failed", "url"},
+		"channel to nobody":           {post, A, wk, `{"name":"x","kind":"email"}`, nil, 422, "validation_failed", "to"},
+		"channel to a bad address":    {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com","b"]}`, nil, 422, "validation_failed", "to[1]"},
+		"mail channel with a url":     {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com"],"url":"https://example.com"}`, nil, 422, "validation_failed", "url"},
+		"channel of a bad secret":     {post, A, wk, `{"name":"x","kind":"webhook","url":"https://example.com","secret":"hunter2"}`, nil, 422, "validation_failed", "secret"},
+		"channel of a bad header":     {post, A, wk, `{"name":"x","kind":"webhook","url":"https://example.com","headers":{"Webhook-Id":"1"}}`, nil, 422, "validation_failed", "headers.Webhook-Id"},
+		"channel of a hidden header":  {post, A, wk, `{"name":"x","kind":"webhook","url":"https://example.com","headers":{"X-A":"***"}}`, nil, 422, "validation_failed", "headers.X-A"},
+		"channel of unknown level":    {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com"],"levels":["tenant","galaxy"]}`, nil, 422, "validation_failed", "levels[1]"},
+		"system level of a tenant":    {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com"],"levels":["system"]}`, nil, 422, "validation_failed", "levels[0]"},
+		"channel of unknown severity": {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com"],"min_severity":"fatal"}`, nil, 422, "validation_failed", "min_severity"},
+		"channel of unknown rule":     {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com"],"rules":["retry_storm","nope"]}`, nil, 422, "validation_failed", "rules[1]"},
+		"channel of unknown events":   {post, A, wk, `{"name":"x","kind":"webhook","url":"https://example.com","operational_events":["nope.*"]}`, nil, 422, "validation_failed", "operational_events[0]"},
+		"events over a mail channel":  {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com"],"operational_events":["*"]}`, nil, 422, "validation_failed", "operational_events"},
+		"log channel of a tenant":     {post, A, wk, `{"name":"x","kind":"log"}`, nil, 422, "validation_failed", "kind"},
+		"channel for another tenant":  {post, A, wk, `{"name":"x","kind":"email","to":["a@example.com"],"tenant":"bolt"}`, nil, 422, "validation_failed", "tenant"},
+		"channel of unknown tenant":   {post, "/v1/alert-channels", w.admin, `{"name":"x","kind":"email","to":["a@example.com"],"tenant":"nope"}`, nil, 422, "validation_failed", "tenant"},
+		"channel of every tenant":     {post, "/v1/tenants/-/alert-channels", w.admin, `{"name":"x","kind":"email","to":["a@example.com"]}`, nil, 400, "tenant_required", ""},
+		"unknown channel":             {get, A + "/ach_0000000000000", wk, nil, nil, 404, "not_found", ""},
+		"operator's channels":         {get, "/v1/alert-channels", wk, nil, nil, 403, "forbidden_scope", ""},
+		"rules for a tenant":          {get, "/v1/alert-rules", wk, nil, nil, 403, "forbidden_scope", ""},
+		"change of a channel's kind":  {patch, mail, wk, `{"kind":"slack"}`, nil, 422, "validation_failed", "kind"},
+		"change to a bad address":     {patch, mail, wk, `{"to":[]}`, nil, 422, "validation_failed", "to"},
+		"change of another kind":      {patch, mail, wk, `{"url":"https://example.com"}`, nil, 422, "validation_failed", "url"},
+		"change to a hidden header":   {patch, mail, wk, `{"headers":{"X-A":"***"}}`, nil, 422, "validation_failed", "headers.X-A"},
+		"change of an old channel":    {patch, mail, wk, `{"name":"x"}`, []string{"If-Match", `"9"`}, 412, "version_mismatch", ""},
 		"unknown event in retry":      {post, T + "/deliveries/dlv_0000000000000/retry", wk, nil, nil, 404, "not_found", ""},
 	}
 	if len(cases) < 60 {

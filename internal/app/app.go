@@ -19,10 +19,12 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/egress"
+	"github.com/breakwaterhq/breakwater/internal/evaluate"
 	"github.com/breakwaterhq/breakwater/internal/headroom"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/ingest"
 	"github.com/breakwaterhq/breakwater/internal/metric"
+	"github.com/breakwaterhq/breakwater/internal/notify"
 	"github.com/breakwaterhq/breakwater/internal/replay"
 	"github.com/breakwaterhq/breakwater/internal/retention"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -55,6 +57,8 @@ type App struct {
 	tracer     *trace.Tracer // nil: nobody traces
 	storeWatch *storeWatch
 	outage     *outage
+	evaluator  *evaluate.Evaluator // nil: switched off
+	sender     *notify.Sender
 }
 
 // New checks the options. It opens and starts nothing.
@@ -162,7 +166,7 @@ func (a *App) build() error {
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
 		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
-		Committed: a.committed, Ledger: a.ledger(),
+		Committed: a.committed, Uncounted: !o.Stats,
 	})
 	if err != nil {
 		return err
@@ -182,6 +186,9 @@ func (a *App) build() error {
 	if err != nil {
 		return err
 	}
+	if err := a.buildAlerts(policyLevel); err != nil {
+		return err
+	}
 	a.ingest, err = ingest.New(ingest.Config{
 		Store: a.db, Writer: a.writer, IDs: a.ids, Log: a.log, ServerPolicy: policyLevel,
 		MaxPayload: o.MaxPayload, MaxFanout: o.MaxFanout, MaxDeliveries: o.MaxRequestDeliveries, IdempotencyTTL: o.IdempotencyTTL,
@@ -193,7 +200,7 @@ func (a *App) build() error {
 		return err
 	}
 	a.janitor, err = retention.New(retention.Config{
-		Store: a.db, Stats: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit,
+		Store: a.db, Stats: a.db, Alerts: a.db, IDs: a.ids, Log: a.log, Age: o.RetentionData, AuditAge: o.RetentionAudit, AlertsAge: o.RetentionAlerts,
 		MinutesAge: o.StatsMinutes, HoursAge: o.StatsHours, DaysAge: o.StatsDays,
 	})
 	if err != nil {
@@ -213,7 +220,7 @@ func (a *App) build() error {
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
-		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log,
+		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(),
 	})
 	return err
 }
@@ -244,7 +251,7 @@ func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) e
 	watcher := start(outlive, failed, a.watch.Run) // outlives those who tell it something
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
 	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics,
-		a.checkStore, a.awaitStoreLoss, a.outage.run)
+		a.checkStore, a.awaitStoreLoss, a.outage.run, a.runEvaluator, a.sender.Run)
 	server := a.httpServer(guarded)
 	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })
 	a.announce(newKey)

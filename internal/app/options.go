@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/alert"
+	"github.com/breakwaterhq/breakwater/internal/notify/mailer"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
@@ -80,13 +82,22 @@ type Options struct {
 	MaxConnsHost  int
 	IdleTimeout   time.Duration
 
-	RetentionData  time.Duration
-	RetentionAudit time.Duration
+	RetentionData   time.Duration
+	RetentionAudit  time.Duration
+	RetentionAlerts time.Duration // after they are resolved
 
 	Stats        bool // count what happens, per minute
 	StatsMinutes time.Duration
 	StatsHours   time.Duration
 	StatsDays    time.Duration
+
+	PublicURL       string // of this server, for people; empty: notices have no links
+	RunbookURL      string // empty: below PublicURL
+	Alerts          bool   // judge alert rules
+	AlertInterval   time.Duration
+	AlertOptions    alert.Options // but for NextID
+	AlertThresholds alert.Thresholds
+	SMTP            mailer.Config // no host: no e-mail
 
 	SignScheme   string // for new endpoints
 	StripeHeader string

@@ -18,8 +18,9 @@ import (
 // shards, is made after it.
 func (a *App) buildWatch() (err error) {
 	a.watch, err = watch.New(watch.Config{
-		Store: a.db, IDs: a.ids, Node: a.node.ID, Log: a.log,
-		Owns: func(shard int) bool { return a.dispatcher.Owns(shard) },
+		Store: telling{a.db, a}, IDs: a.ids, Node: a.node.ID, Log: a.log,
+		Owns:   func(shard int) bool { return a.dispatcher.Owns(shard) },
+		Health: a.sharedHealth(), Calm: a.opts.AlertOptions.ResolveAfter,
 	})
 	if err != nil {
 		return err
@@ -118,12 +119,4 @@ func (a *App) serveMetrics(ctx context.Context) error {
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	return serveUntil(ctx, server, guarded, "metrics")
-}
-
-// ledger is what the writer of this process counts in.
-func (a *App) ledger() *store.Ledger {
-	if !a.opts.Stats {
-		return nil
-	}
-	return store.NewLedger(a.ids.Next(time.Now()))
 }

@@ -9,8 +9,8 @@ type imports struct {
 }
 
 // allowed lists every package of the module. Arrows point down only: cli → app
-// → {api, ingest, dispatch, replay, retention, watch} → {store, egress, vault} → {policy,
-// lane, window, sign} → hook. Siblings do not meet; where one needs another it
+// → {api, ingest, dispatch, replay, retention, watch, evaluate, notify} → {store, egress,
+// vault} → {policy, lane, window, sign, alert, stats} → hook. Siblings do not meet; where one needs another it
 // declares a small interface and app hands it over.
 var allowed = map[string]imports{
 	"cmd/breakwater": {own: in("internal/cli")},
@@ -74,6 +74,7 @@ var allowed = map[string]imports{
 	"internal/replay":         {own: in("internal/hook", "internal/policy", "internal/store")},
 	"internal/retention":      {own: in("internal/hook", "internal/stats", "internal/store")},
 	"internal/watch":          {own: in("internal/hook", "internal/store")},
+	"internal/evaluate":       {own: in("internal/hook", "internal/policy", "internal/lane", "internal/stats", "internal/alert", "internal/store")},
 	"internal/notify":         {own: in("internal/hook", "internal/sign", "internal/notify/mailer")},
 	"internal/notify/mailer":  {libraries: in("github.com/wneessen/go-mail")},
 
@@ -92,13 +93,19 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
-			"internal/api/accept", "internal/api/rest", "internal/api/view",
+			"internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/accept": {
 		own:       in("internal/hook", "internal/jsonscan", "internal/quantity", "internal/api/rest"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
+	},
+	"internal/api/alerts": {
+		own: in(
+			"internal/alert", "internal/hook", "internal/notify", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
+			"internal/api/rest", "internal/api/view",
+		),
 	},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
@@ -114,10 +121,11 @@ var allowed = map[string]imports{
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest",
 		"internal/watch", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
+		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 	)},
 
 	"internal/config": {
-		own:       in("internal/app", "internal/policy", "internal/quantity"),
+		own:       in("internal/alert", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
 

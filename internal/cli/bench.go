@@ -17,6 +17,7 @@ import (
 // benchFlags are the flags that all benchmarks share.
 type benchFlags struct {
 	only        []string
+	settings    []string
 	rounds      int
 	warmUp      time.Duration
 	duration    time.Duration
@@ -32,6 +33,7 @@ type benchFlags struct {
 func (f *benchFlags) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.only, "only", nil, "subjects to measure: relay, plain, sqlite, postgres (default all)")
+	flags.StringArrayVar(&f.settings, "with", nil, "measure each store also with this setting, such as stats.enabled=false; may be repeated")
 	flags.IntVar(&f.rounds, "rounds", 3, "how often each figure is measured")
 	flags.DurationVar(&f.warmUp, "warm-up", 2*time.Second, "load before each measurement")
 	flags.DurationVar(&f.duration, "duration", 8*time.Second, "length of each measurement")
@@ -111,6 +113,13 @@ func (s *session) benchConfig(f *benchFlags) (bench.Config, error) {
 			return cfg, usagef("--only: no subject %q%s", name, didYouMean(config.Nearest(name, names(bench.Subjects(), func(s bench.Subject) string { return string(s) })), ""))
 		}
 		cfg.Subjects = append(cfg.Subjects, subject)
+	}
+	for _, setting := range f.settings {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok || name == "" {
+			return cfg, usagef("--with: %q is not a setting: want name=value", setting)
+		}
+		cfg.Settings = append(cfg.Settings, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(name)+"="+value)
 	}
 	return cfg, nil
 }

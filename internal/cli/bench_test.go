@@ -16,6 +16,7 @@ func TestBenchMistakes(t *testing.T) {
 	}{
 		"unknown subject":     {"bench --only sqlit", `no subject "sqlit"; did you mean sqlite?`},
 		"unknown row":         {"bench --rows bass", `no row "bass"; did you mean base?`},
+		"no setting":          {"bench --with stats.enabled", `--with: "stats.enabled" is not a setting: want name=value`},
 		"no rounds":           {"bench --rounds -1", "rounds must be 1 to 100"},
 		"too many":            {"bench --publishers 100000", "publishers must be 1 to 4096"},
 		"too short":           {"bench --duration 1ms", "duration must be at least 100ms"},

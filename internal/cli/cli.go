@@ -132,7 +132,7 @@ func (s *session) rootCommand() *cobra.Command {
 	flags.DurationVar(&s.timeout, "timeout", defaultTimeout, "limit of each request")
 	root.AddCommand(
 		s.serveCommand(), s.sendCommand(), s.sinkCommand(), s.simulateCommand(), s.benchCommand(),
-		s.endpointsCommand(), s.deliveriesCommand(), s.deadCommand(), s.replayCommand(),
+		s.endpointsCommand(), s.deliveriesCommand(), s.deadCommand(), s.replayCommand(), s.alertsCommand(),
 		s.keysCommand(), s.tenantsCommand(),
 		s.backupCommand(), s.restoreCommand(), s.migrateCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
 	)

@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 
+	"github.com/breakwaterhq/breakwater/internal/alert"
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/notify/mailer"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
@@ -66,7 +68,7 @@ func TestDefaults(t *testing.T) {
 		MaxPayload: 1 << 20, MaxBatchBody: 16 << 20, MaxFanout: 10000, MaxRequestDeliveries: 20000, IngestQueue: 65536,
 		IngestQueueBytes: 256 << 20, StoreBatchRows: 2048,
 		TenantMaxPending: 5_000_000, TenantMaxPendingBytes: 8 << 30, TenantMaxEndpoints: 1000, TenantMaxStored: 100 << 30, KeyWriteRate: 5,
-		RetentionAudit: 90 * 24 * time.Hour, IdempotencyTTL: 24 * time.Hour,
+		RetentionAudit: 90 * 24 * time.Hour, RetentionAlerts: 90 * 24 * time.Hour, IdempotencyTTL: 24 * time.Hour,
 		Stats: true, StatsMinutes: 48 * time.Hour, StatsHours: 90 * 24 * time.Hour, StatsDays: 1095 * 24 * time.Hour,
 		StoreMaxConns: 16, StoreBatch: 256, LogLimit: 1 << 30, DiskReserve: 512 << 20, Migrate: true,
 		MaxInFlight: 1024, Window: 512, PayloadMemory: 64 << 20, DrainTimeout: 35 * time.Second,
@@ -79,6 +81,9 @@ func TestDefaults(t *testing.T) {
 		ResponseKeep: 16 << 10, UserAgent: "Breakwater/1.2.3", MaxConnsHost: 200, IdleTimeout: 90 * time.Second,
 		RetentionData: 30 * 24 * time.Hour,
 		SignScheme:    "standard", StripeHeader: "X-Webhook-Signature",
+		Alerts: true, AlertInterval: 15 * time.Second,
+		AlertOptions: alert.Options{Repeat: 4 * time.Hour, ResolveAfter: 5 * time.Minute, MaxOpen: 2000},
+		SMTP:         mailer.Config{Port: 587, TLS: "starttls"},
 	}
 	if diff := cmp.Diff(want, c.Options, cmpopts.IgnoreTypes(func(app.Started) {})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -72,7 +72,7 @@ const (
 // default, and the help.
 func (c *Config) settings() []setting {
 	return slices.Concat(c.serverSettings(), c.ingestSettings(), c.storeSettings(), c.policySettings(),
-		c.egressSettings(), c.retentionSettings())
+		c.egressSettings(), c.retentionSettings(), c.alertSettings())
 }
 
 func (c *Config) serverSettings() []setting {
@@ -234,6 +234,8 @@ func (c *Config) retentionSettings() []setting {
 			"age at which events, deliveries, attempts and dead letters go; pending ones never do"),
 		row("retention.audit", span(&o.RetentionAudit, day, 3650*day), "90d",
 			"age at which audit records go"),
+		row("retention.alerts", span(&o.RetentionAlerts, 7*day, 3650*day), "90d",
+			"how long alerts stay after they are resolved"),
 		row("stats.enabled", toggle(&o.Stats), "true",
 			"keep figures of every endpoint, tenant and the system by the minute"),
 		row("stats.minutes", span(&o.StatsMinutes, 25*time.Hour, 30*day), "48h",

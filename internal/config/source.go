@@ -67,6 +67,8 @@ func AddFlags(flags *pflag.FlagSet) {
 		if v.placeholder == "" {
 			f.NoOptDefVal = "true"
 		}
+		// So many that they would hide the others; docs/alerts.md has them by rule.
+		f.Hidden = strings.HasPrefix(n.setting.key, "alerts.")
 	}
 }
 

@@ -260,6 +260,9 @@ func (d *Dispatcher) act(kind store.HintKind, id hook.ID) {
 // Owns reports whether this node owns the shard.
 func (d *Dispatcher) Owns(shard int) bool { return d.owner.Owns(shard) }
 
+// Holds returns in which epoch this node owns the shard, if it does.
+func (d *Dispatcher) Holds(shard int) (epoch int64, ok bool) { return d.owner.Holds(shard) }
+
 // announced makes lanes of this node read deliveries that another node has
 // announced.
 func (d *Dispatcher) announced(announced []store.Announced) {

@@ -8,6 +8,9 @@ const (
 	ChannelPrefix Prefix = "ach_"
 )
 
+// LogChannelID is the id of the channel that is always there. No source draws it.
+const LogChannelID ID = 1
+
 // AlertLevel is what an alert is about, and so who can do something about it.
 // The numbers of this and all enums below are stored.
 type AlertLevel uint8

@@ -20,6 +20,7 @@ var (
 	ErrLastAdminKey     = errors.New("the last admin key cannot be revoked")
 	ErrTooManySecrets   = errors.New("too many active secrets")
 	ErrTooManyEndpoints = errors.New("too many endpoints")
+	ErrTooManyChannels  = errors.New("too many alert channels")
 
 	// ErrStoreUnavailable means that the store could not confirm the write:
 	// nothing was promised and the same request may be sent again.

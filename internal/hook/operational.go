@@ -134,7 +134,24 @@ type NodeWatch struct {
 	Lanes     int64 // with traffic in the last 15 minutes, or open
 	Opened    int64 // of them, within the last 5 minutes
 	Depth     int64 // of all retry queues
+	Health    NodeHealth
 	UpdatedAt time.Time
+}
+
+// NodeHealth is what only the node itself knows of how it does. It is stored as
+// one JSON document; durations are nanoseconds.
+type NodeHealth struct {
+	Name string `json:"name,omitempty"`
+	// CommitP99 is what one commit in a hundred of the last minute took or is
+	// taking, and OldestResult how long the oldest result has waited to be stored.
+	CommitP99    time.Duration `json:"commit_p99,omitempty"`
+	OldestResult time.Duration `json:"oldest_result,omitempty"`
+	// ClockOffset is how far the node's clock is ahead of the database's.
+	ClockOffset time.Duration `json:"clock_offset,omitempty"`
+	// DiskFree is what the disk of an embedded store has left, DiskReserve what it
+	// keeps back; 0: no disk is watched.
+	DiskFree    int64 `json:"disk_free,omitempty"`
+	DiskReserve int64 `json:"disk_reserve,omitempty"`
 }
 
 // LaneFigures are what a node last saw of its lanes.

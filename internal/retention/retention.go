@@ -1,6 +1,6 @@
 // Package retention removes what is past its age, a little at a time: events
-// with their deliveries and attempts, dead letters alike, and audit records. What
-// is pending never leaves.
+// with their deliveries and attempts, dead letters alike, audit records, and alerts
+// that are over. What is pending never leaves.
 //
 // It only sets the pace. What exactly may go, and how, is the store's business.
 package retention
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -23,15 +24,20 @@ import (
 type Config struct {
 	Store store.Maintenance
 	Stats store.StatsKeeper // nil: there are no figures
-	IDs   *hook.IDSource
-	Log   *slog.Logger
-	Age   time.Duration // 30 days
+	// Alerts removes those that are over; nil: there are none.
+	Alerts store.AlertRetention
+	IDs    *hook.IDSource
+	Log    *slog.Logger
+	Age    time.Duration // 30 days
 	// AuditAge is how long audit records stay; 90 days.
 	AuditAge time.Duration
+	// AlertsAge is how long alerts stay after they are resolved; 90 days.
+	AlertsAge time.Duration
 	// MinutesAge and HoursAge are when figures become coarser, DaysAge when they
 	// go; 48 hours, 90 days, 3 years.
 	MinutesAge, HoursAge, DaysAge time.Duration
 
+	Fold  time.Duration // time between two rounds that add up figures; 5s
 	Every time.Duration // time between runs; 10 minutes
 	First time.Duration // time before the first one; 30s
 	Pause time.Duration // rest between two steps of a run; 50ms
@@ -42,8 +48,13 @@ type Config struct {
 // person must have had a chance to see it.
 const deadGrace = 48 * time.Hour
 
-// statsStep is how many rows of figures are taken together.
-const statsStep = 500
+const (
+	// statsStep is how many rows of figures are made coarser together.
+	statsStep = 500
+	// foldStep is how many logs of commits are added up together: a SQLite store
+	// writes nothing else meanwhile.
+	foldStep = 1000
+)
 
 // Janitor runs retention.
 type Janitor struct{ cfg Config }
@@ -55,9 +66,11 @@ func New(cfg Config) (*Janitor, error) {
 	}
 	cfg.Age = cmp.Or(cfg.Age, 30*24*time.Hour)
 	cfg.AuditAge = cmp.Or(cfg.AuditAge, 90*24*time.Hour)
+	cfg.AlertsAge = cmp.Or(cfg.AlertsAge, 90*24*time.Hour)
 	cfg.MinutesAge = cmp.Or(cfg.MinutesAge, 48*time.Hour)
 	cfg.HoursAge = cmp.Or(cfg.HoursAge, 90*24*time.Hour)
 	cfg.DaysAge = cmp.Or(cfg.DaysAge, 3*365*24*time.Hour)
+	cfg.Fold = cmp.Or(cfg.Fold, 5*time.Second)
 	cfg.Every = cmp.Or(cfg.Every, 10*time.Minute)
 	cfg.First = cmp.Or(cfg.First, 30*time.Second)
 	cfg.Pause = cmp.Or(cfg.Pause, 50*time.Millisecond)
@@ -69,6 +82,11 @@ func New(cfg Config) (*Janitor, error) {
 // all the time would otherwise keep everything. An error of one run is logged
 // and the next run tries again: nothing is lost by being late.
 func (j *Janitor) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if j.cfg.Stats != nil {
+		wg.Go(func() { j.addUp(ctx) })
+	}
 	timer := time.NewTimer(j.cfg.First)
 	defer timer.Stop()
 	for {
@@ -78,7 +96,7 @@ func (j *Janitor) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Reset(j.cfg.Every)
-		if err := errors.Join(j.once(ctx), j.coarsen(ctx)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(j.once(ctx), j.forget(ctx), j.coarsen(ctx)); err != nil && ctx.Err() == nil {
 			j.cfg.Log.Warn("retention run failed; the next one goes on", "error", err)
 		}
 	}
@@ -109,6 +127,51 @@ func (j *Janitor) once(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return j.record(ctx, sum, now)
+		case <-time.After(j.cfg.Pause):
+		}
+	}
+}
+
+// addUp adds up what commits have counted, every few seconds: that is how late
+// figures are. Several nodes may do it; one at a time gets something to do.
+func (j *Janitor) addUp(ctx context.Context) {
+	timer := time.NewTicker(j.cfg.Fold)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		var err error
+		for n := foldStep; n == foldStep && err == nil && ctx.Err() == nil; {
+			n, err = j.cfg.Stats.FoldStats(ctx, foldStep)
+		}
+		if err != nil && !failing && ctx.Err() == nil {
+			j.cfg.Log.Warn("figures could not be added up; trying again", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// forget removes alerts that were resolved long ago.
+func (j *Janitor) forget(ctx context.Context) error {
+	if j.cfg.Alerts == nil {
+		return nil
+	}
+	before := time.Now().Add(-j.cfg.AlertsAge)
+	for {
+		n, err := j.cfg.Alerts.DropAlerts(ctx, before, j.cfg.Step)
+		if err != nil {
+			return fmt.Errorf("remove old alerts: %w", err)
+		}
+		if n < int64(j.cfg.Step) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
 		case <-time.After(j.cfg.Pause):
 		}
 	}

@@ -322,3 +322,44 @@ func TestStopIsRecorded(t *testing.T) {
 		})
 	}
 }
+
+func TestAlertsLeaveSomeTimeAfterTheirEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer func() { r.must(r.Close()) }()
+		held, err := r.TakeShards(t.Context(), 1, []int{0}, true, 0)
+		r.must(err)
+		now := r.now()
+		var alerts []hook.Alert
+		for i := range 7 {
+			a := hook.Alert{
+				ID: r.ids.Next(now), Rule: "retry_storm", Level: hook.LevelEndpoint, Severity: hook.SeverityPage, Status: hook.AlertResolved,
+				Subject: hook.AlertSubject{Tenant: 1, Endpoint: hook.ID(i + 1)}, Since: now, LastAt: now, ResolvedAt: now, Count: 1,
+			}
+			switch i {
+			case 5:
+				a.Status, a.ResolvedAt = hook.AlertFiring, time.Time{}
+			case 6:
+				a.ResolvedAt = now.Add(3 * time.Hour)
+			}
+			alerts = append(alerts, a)
+		}
+		r.must(r.SaveAlerts(t.Context(), store.Fence{Node: 1, Held: held[0]}, store.AlertStep{Now: now, Save: alerts}))
+		left := func() int {
+			list, err := r.ListAlerts(t.Context(), store.AlertFilter{}, store.Page{Limit: 50})
+			r.must(err)
+			return len(list)
+		}
+		stop := r.run(func(c *retention.Config) { c.Alerts, c.AlertsAge, c.Step = r, 7*day, 2 })
+		defer stop()
+		time.Sleep(7*day - time.Minute)
+		if n := left(); n != 7 {
+			t.Errorf("%d alerts are left before their time, want 7", n)
+		}
+		time.Sleep(2 * time.Hour)
+		if n := left(); n != 2 {
+			t.Errorf("%d alerts are left, want the one that fires and the one that ended later", n)
+		}
+	})
+}

@@ -34,6 +34,10 @@ const (
 	failed    Counter = 64  // + reason
 	attemptIn Counter = 256 // + bucket
 	deliverIn Counter = 512 // + bucket
+
+	gauges     Counter = 1024 // from here on the greatest stays
+	least      Counter = 2048 // from here on the least
+	maxCounter         = 1<<16 - 1
 )
 
 // MostTries is the attempt number from which on deliveries are counted together.
@@ -58,3 +62,26 @@ func AttemptTook(d time.Duration) Counter { return attemptIn + bucketOf(d) }
 // DeliveryTook counts deliveries by how long it took from when they were due to
 // the answer that ended them well.
 func DeliveryTook(d time.Duration) Counter { return deliverIn + bucketOf(d) }
+
+// Gauges tell how much there was of something: of several values in a minute the
+// greatest stays.
+const (
+	// Limit and InFlight are those of an endpoint's lane, seen when it sends.
+	Limit    = gauges + 1
+	InFlight = gauges + 2
+	// Breaker is 0 while the lane is closed, 1 when half open, 2 when open.
+	Breaker = gauges + 3
+	// Pending is how many deliveries of a tenant, or of all, have not ended.
+	Pending = gauges + 4
+	// Ready, Delayed, Retrying and Held are how many wait for an endpoint: due and
+	// never tried, not due, tried before, due while nothing is sent. They are
+	// counted while the endpoint is retried or held.
+	Ready    = gauges + 5
+	Delayed  = gauges + 6
+	Retrying = gauges + 7
+	Held     = gauges + 8
+	// Oldest is how long the oldest of them has waited, in seconds.
+	Oldest = gauges + 9
+	// LimitLow is the least limit.
+	LimitLow = least + 1
+)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
@@ -19,7 +20,8 @@ type cell struct {
 	n       uint64
 }
 
-// Add adds to a counter.
+// Add adds to a counter. A gauge is one more than its value here and wherever
+// figures are packed, so that 0 can be told.
 func (c *Counts) Add(counter Counter, n uint64) {
 	if n == 0 {
 		return
@@ -28,7 +30,29 @@ func (c *Counts) Add(counter Counter, n uint64) {
 	if !found {
 		c.cells = slices.Insert(c.cells, i, cell{counter: counter})
 	}
-	c.cells[i].n += n
+	switch e := &c.cells[i]; {
+	case counter >= least && found:
+		e.n = min(e.n, n)
+	case counter >= gauges:
+		e.n = max(e.n, n)
+	default:
+		e.n += n
+	}
+}
+
+// Tell tells the value of a gauge.
+func (c *Counts) Tell(gauge Counter, v uint64) { c.Add(gauge, v+1) }
+
+// Gauge returns the value of a gauge, and whether it was told.
+func (c *Counts) Gauge(gauge Counter) (v uint64, told bool) {
+	n := c.Get(gauge)
+	return max(n, 1) - 1, n > 0
+}
+
+// withoutGauges returns what adds up; it shares its memory with c.
+func (c *Counts) withoutGauges() Counts {
+	i, _ := c.find(gauges)
+	return Counts{c.cells[:i:i]}
 }
 
 // Merge adds other figures.
@@ -76,6 +100,15 @@ func (c *Counts) AllFailed() uint64 { return c.Sum(failed, attemptIn-1) }
 
 // AllAttempts is how many attempts there were.
 func (c *Counts) AllAttempts() uint64 { return c.Sum(attempts, delivered-1) }
+
+// slow is how long a delivery may take before somebody should look.
+const slow = time.Minute
+
+// Trouble reports whether the figures tell of anything that a rule may be about:
+// a failed attempt, a retry, a dead letter, or a delivery that was slow.
+func (c *Counts) Trouble() bool {
+	return c.AllFailed() > 0 || c.Get(Attempts(hook.Retry)) > 0 || c.AllDead() > 0 || c.Sum(DeliveryTook(slow)+1, deliverIn+buckets) > 0
+}
 
 // ByReason calls f for every reason of dead letters that was counted.
 func (c *Counts) ByReason(f func(hook.EndReason, uint64)) {
@@ -139,7 +172,7 @@ func Unpack(b []byte) (Counts, error) {
 			return Counts{}, errPacked
 		}
 		b = b[n:]
-		if at += step; at > 1<<16-1 || step > 1<<16-1 {
+		if at += step; at > maxCounter || step > maxCounter {
 			return Counts{}, errPacked
 		}
 		c.cells = append(c.cells, cell{Counter(at), figure})

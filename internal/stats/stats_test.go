@@ -18,7 +18,7 @@ var noon = time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
 func anyCounts(t *rapid.T) stats.Counts {
 	var c stats.Counts
 	for range rapid.IntRange(0, 12).Draw(t, "figures") {
-		c.Add(stats.Counter(rapid.Uint16Range(1, 1100).Draw(t, "counter")), rapid.Uint64Range(1, 1<<40).Draw(t, "n"))
+		c.Add(stats.Counter(rapid.Uint16Range(1, 2100).Draw(t, "counter")), rapid.Uint64Range(1, 1<<40).Draw(t, "n"))
 	}
 	return c
 }
@@ -139,64 +139,18 @@ func TestSumsDoNotMixCounters(t *testing.T) {
 	}
 }
 
-// disk is what is stored: the last row of a subject's minute, by writer.
-type disk map[diskKey]stats.Counts
-
-type diskKey struct {
-	writer  int
-	subject stats.Subject
-	minute  time.Time
-}
-
-func (d disk) write(writer int, rows []stats.Row) {
-	for _, r := range rows {
-		d[diskKey{writer, r.Subject, r.Minute}] = r.Counts.Clone()
-	}
-}
-
-// TestLedgerCountsEveryCommitOnce: whatever happens to commits (they fail, their
-// outcome is unknown and they run again, the process dies, the clock goes back),
-// what is stored is what was committed.
-func TestLedgerCountsEveryCommitOnce(t *testing.T) {
+// TestLogsAddUp: whatever entries logs hold, and whatever of them was written and
+// ended, the sums of endpoints, tenants and the system are what counts.
+func TestLogsAddUp(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		stored, want := disk{}, make(map[stats.Subject]uint64)
-		writer, l, now := 0, stats.NewLedger(), noon
-		for range rapid.IntRange(1, 40).Draw(t, "commits") {
-			now = now.Add(time.Duration(rapid.IntRange(-30, 60).Draw(t, "passed")) * time.Second)
-			d := l.Draft(now)
-			counted := make(map[stats.Subject]uint64)
-			for range rapid.IntRange(0, 5).Draw(t, "counts") {
-				tenant, endpoint := hook.ID(rapid.IntRange(1, 2).Draw(t, "tenant")), hook.ID(rapid.IntRange(0, 3).Draw(t, "endpoint"))
-				d.Of(tenant, endpoint).Add(stats.Events, 1)
-				counted[stats.Subject{Level: stats.OfTenant, ID: tenant}]++
-				counted[stats.Subject{}]++
-				if endpoint != 0 {
-					counted[stats.Subject{Level: stats.OfEndpoint, ID: endpoint}]++
-				}
-			}
-			rows := l.Rows(d)
-			switch rapid.SampledFrom([]string{"done", "failed", "unknown", "killed"}).Draw(t, "outcome") {
-			case "failed":
-				continue
-			case "unknown": // it had succeeded, and runs again
-				stored.write(writer, rows)
-				rows = l.Rows(d)
-				fallthrough
-			case "done":
-				stored.write(writer, rows)
-				l.Committed(rows)
-			case "killed":
-				stored.write(writer, rows)
-				writer, l = writer+1, stats.NewLedger()
-			}
-			for s, n := range counted {
-				want[s] += n
-			}
+		sums, want := make(stats.Sums), make(map[stats.Subject]uint64)
+		for range rapid.IntRange(1, 5).Draw(t, "logs") {
+			addLog(t, sums, want)
 		}
 		got := make(map[stats.Subject]uint64)
-		for k, c := range stored {
-			got[k.subject] += c.Get(stats.Events)
+		for _, r := range sums.Rows() {
+			got[r.Subject] += r.Counts.Get(stats.Events) + r.Counts.Get(stats.DeliveryTook(time.Hour))
 		}
 		for s, n := range want {
 			if got[s] != n {
@@ -207,6 +161,104 @@ func TestLedgerCountsEveryCommitOnce(t *testing.T) {
 			t.Fatalf("figures of %d subjects, want %d", len(got), len(want))
 		}
 	})
+}
+
+// addLog adds a log to sums, and what counts of it to want.
+func addLog(t *rapid.T, sums stats.Sums, want map[stats.Subject]uint64) {
+	subset := func(name string) map[hook.ID]bool {
+		if rapid.Bool().Draw(t, "all "+name) {
+			return nil
+		}
+		set := make(map[hook.ID]bool)
+		for _, id := range rapid.SliceOf(rapid.IntRange(1, 9)).Draw(t, name) {
+			set[hook.ID(id)<<40] = true
+		}
+		return set
+	}
+	r := stats.Record{At: noon.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "at")) * time.Second), Written: subset("written"), Ended: subset("ended")}
+	count := func(o stats.Owner, n uint64) {
+		want[stats.Subject{Level: stats.OfTenant, ID: o.Tenant}] += n
+		want[stats.Subject{}] += n
+		if o.Endpoint != 0 {
+			want[stats.Subject{Level: stats.OfEndpoint, ID: o.Endpoint}] += n
+		}
+	}
+	var l stats.Log
+	for range rapid.IntRange(0, 8).Draw(t, "entries") {
+		id := hook.ID(rapid.IntRange(1, 9).Draw(t, "id")) << 40
+		o := stats.Owner{Tenant: hook.ID(rapid.IntRange(1, 2).Draw(t, "tenant"))}
+		o.Endpoint = hook.ID(rapid.IntRange(0, 2).Draw(t, "endpoint"))
+		if o.Endpoint != 0 {
+			o.Endpoint += 10 * o.Tenant
+		}
+		n, ends := rapid.Uint64Range(1, 1<<40).Draw(t, "n"), rapid.Uint64Range(0, 300).Draw(t, "ends")
+		l.Begin(id, o)
+		l.Count(stats.Events, n)
+		if ends > 0 {
+			l.IfEnded()
+			l.Count(stats.DeliveryTook(time.Hour), ends)
+		}
+		l.End()
+		if r.Written == nil || r.Written[id] {
+			count(o, n)
+			if ends > 0 && (r.Ended == nil || r.Ended[id]) {
+				count(o, ends)
+			}
+		}
+	}
+	r.Packed = l.Packed()
+	if err := sums.Add(&r); err != nil {
+		t.Fatalf("Add: %v", err)
+	}
+}
+
+func FuzzLog(f *testing.F) {
+	var l stats.Log
+	l.Begin(1<<60, stats.Owner{Tenant: 1 << 50, Endpoint: 1 << 51})
+	l.Count(stats.Events, 3)
+	l.IfEnded()
+	l.Count(stats.Delivered(1), 1)
+	l.End()
+	f.Add(l.Packed())
+	f.Add(l.Packed()[:5])
+	f.Add([]byte{0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		sums := make(stats.Sums)
+		_ = sums.Add(&stats.Record{At: noon, Packed: b}) // must end, whatever it says
+		sums.Rows()
+		if err := sums.Add(&stats.Record{At: noon, Packed: append(b, 0x80)}); err == nil && len(b) > 0 && b[len(b)-1] < 0x80 {
+			t.Errorf("a log that ends in the middle of a number passed")
+		}
+	})
+}
+
+// TestGaugesKeepTheGreatest: and tell nothing of a tenant.
+func TestGaugesKeepTheGreatest(t *testing.T) {
+	t.Parallel()
+	sums := make(stats.Sums)
+	for i, limit := range []uint64{7, 20, 3} {
+		var l stats.Log
+		l.Begin(hook.ID(i), stats.Owner{Tenant: 1, Endpoint: 2})
+		l.Tell(stats.Limit, limit)
+		l.Tell(stats.LimitLow, limit)
+		l.Tell(stats.Breaker, 0)
+		l.Count(stats.Events, 1)
+		l.End()
+		if err := sums.Add(&stats.Record{At: noon, Packed: l.Packed()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range sums.Rows() {
+		ofEndpoint := r.Subject.Level == stats.OfEndpoint
+		for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 3, stats.Breaker: 0} {
+			if v, told := r.Counts.Gauge(g); told != ofEndpoint || told && v != want {
+				t.Errorf("%v: gauge %d is %d, %v; want %d", r.Subject, g, v, told, want)
+			}
+		}
+		if n := r.Counts.Get(stats.Events); n != 3 {
+			t.Errorf("%v: %d events, want 3", r.Subject, n)
+		}
+	}
 }
 
 func TestSeriesHasNoGaps(t *testing.T) {

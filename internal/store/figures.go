@@ -8,93 +8,79 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/stats"
 )
 
-// Ledger is what one writer has counted. Its rows in the store are its own: its
-// number is new with every process.
-type Ledger struct {
-	Writer hook.ID
-	counts *stats.Ledger
-}
-
-// NewLedger returns the ledger of a writer that has stored nothing yet.
-func NewLedger(writer hook.ID) *Ledger { return &Ledger{writer, stats.NewLedger()} }
-
-// earlierRun is what an earlier run of a batch, whose outcome is not known, wanted
-// to store. Halves of a batch share it.
-type earlierRun struct {
-	rows  []stats.Row
-	known bool // what became of it
-}
-
-// Figures returns the figures to store with the batch. Commit asks for them when
-// all outcomes are set, and stores them in the same transaction. repeated tells
-// that the run found what an earlier run of the batch has stored: then that one's
-// figures are stored, too.
-func (b *Batch) Figures(repeated bool) []stats.Row {
-	if b.Ledger == nil {
-		return nil
-	}
-	if e := b.earlier; e != nil && repeated && !e.known {
-		b.Ledger.counts.Committed(e.rows)
-		e.known = true
-	}
-	d := b.Ledger.counts.Draft(b.Now)
-	for _, a := range b.Accepts {
-		if a.Written {
-			a.count(d)
-		}
-	}
-	for _, s := range b.Settles {
-		if s.Written {
-			s.count(d)
-		}
-	}
-	b.earlier = &earlierRun{rows: b.Ledger.counts.Rows(d)}
-	return b.earlier.rows
-}
-
-// Counted takes over the figures of a batch that is stored.
-func (b *Batch) Counted() {
-	if b.Ledger != nil && b.earlier != nil {
-		b.Ledger.counts.Committed(b.earlier.rows)
-		b.earlier = nil
-	}
-}
-
-func (a *Accept) count(d *stats.Draft) {
-	d.Of(a.Event.TenantID, 0).Add(stats.Events, 1)
+// Log adds to the figures what it means that the event is stored.
+func (a *Accept) Log(l *stats.Log) {
+	tenant := a.Event.TenantID
+	l.Begin(a.Event.ID, stats.Owner{Tenant: tenant})
+	l.Count(stats.Events, 1)
+	l.End()
 	for i := range a.Deliveries {
-		d.Of(a.Event.TenantID, a.Deliveries[i].EndpointID).Add(stats.Accepted, 1)
+		l.Begin(a.Event.ID, stats.Owner{Tenant: tenant, Endpoint: a.Deliveries[i].EndpointID})
+		l.Count(stats.Accepted, 1)
+		l.End()
 	}
 }
 
-func (s *Settle) count(d *stats.Draft) {
-	v, a := &s.Delivery, s.Attempt
-	add := d.Of(v.TenantID, v.EndpointID).Add
-	if a != nil {
-		add(stats.Attempts(a.Kind), 1)
-		add(stats.AttemptTook(a.Latency), 1)
-		if a.Number == 2 {
-			add(stats.SecondTries, 1)
-		}
-		if a.Class != hook.Success {
-			add(stats.Failed(a.Reason), 1)
-			if a.Kind == hook.First {
-				add(stats.FailedFirst, 1)
-			}
-		}
+// Log adds to the figures what it means that the result is stored, and that the
+// delivery ended with it if its state says so. A store that knows that it did not
+// end says so.
+func (s *Settle) Log(l *stats.Log, mayEnd bool) {
+	d := &s.Delivery
+	l.Begin(d.ID, stats.Owner{Tenant: d.TenantID, Endpoint: d.EndpointID})
+	if s.Attempt != nil {
+		logAttempt(l, s.Attempt)
 	}
-	if !s.Ended {
+	if mayEnd && d.State != hook.Pending {
+		l.IfEnded()
+		logEnd(l, d)
+	}
+	l.End()
+}
+
+func logAttempt(l *stats.Log, a *hook.Attempt) {
+	l.Count(stats.Attempts(a.Kind), 1)
+	l.Count(stats.AttemptTook(a.Latency), 1)
+	if a.Detail.LaneLimit > 0 {
+		logLane(l, &a.Detail)
+	}
+	if a.Number == 2 {
+		l.Count(stats.SecondTries, 1)
+	}
+	if a.Class == hook.Success {
 		return
 	}
-	switch v.State {
+	l.Count(stats.Failed(a.Reason), 1)
+	if a.Kind == hook.First {
+		l.Count(stats.FailedFirst, 1)
+	}
+}
+
+// logLane tells what the lane was like when it sent.
+func logLane(l *stats.Log, d *hook.AttemptDetail) {
+	limit := uint64(d.LaneLimit)
+	l.Tell(stats.Limit, limit)
+	l.Tell(stats.LimitLow, limit)
+	l.Tell(stats.InFlight, uint64(max(d.LaneInFlight, 0)))
+	breaker := uint64(0)
+	switch d.LaneState {
+	case "half_open":
+		breaker = 1
+	case "open":
+		breaker = 2
+	}
+	l.Tell(stats.Breaker, breaker)
+}
+
+func logEnd(l *stats.Log, d *hook.Delivery) {
+	switch d.State {
 	case hook.Delivered:
-		add(stats.Delivered(v.Attempts), 1)
-		add(stats.TriesOfDelivered, uint64(max(v.Attempts, 1)))
-		add(stats.DeliveryTook(v.SettledAt.Sub(v.Progress.RunDueAt)), 1)
+		l.Count(stats.Delivered(d.Attempts), 1)
+		l.Count(stats.TriesOfDelivered, uint64(max(d.Attempts, 1)))
+		l.Count(stats.DeliveryTook(d.SettledAt.Sub(d.Progress.RunDueAt)), 1)
 	case hook.Dead:
-		add(stats.Dead(v.Reason), 1)
+		l.Count(stats.Dead(d.Reason), 1)
 	case hook.Cancelled:
-		add(stats.Cancelled, 1)
+		l.Count(stats.Cancelled, 1)
 	case hook.Pending:
 	}
 }
@@ -102,16 +88,21 @@ func (s *Settle) count(d *stats.Draft) {
 // StatsReader reads figures.
 type StatsReader interface {
 	// Stats returns the figures of a subject between two moments: days, hours and
-	// minutes, as they are kept. A piece that has begun before belongs to it, and it
-	// may come in parts.
+	// minutes, as they are kept. A piece that has begun before belongs to it. What
+	// was committed since the last FoldStats is not in them.
 	Stats(ctx context.Context, s stats.Subject, from, to time.Time) ([]stats.Point, error)
+	// Troubled returns whose figures tell of trouble in a minute that is not over
+	// before since (see stats.Counts.Trouble). Some may be deleted by now.
+	Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error)
 }
 
-// StatsKeeper keeps figures from growing for ever.
+// StatsKeeper adds figures up and keeps them from growing for ever.
 type StatsKeeper interface {
+	// FoldStats adds up to limit logs of commits to the figures of their minutes,
+	// and returns how many it took.
+	FoldStats(ctx context.Context, limit int) (int, error)
 	// RollUp makes coarser pieces of those that are over at a moment, of at most
-	// limit rows, and returns how many it took. All that was counted in them must be
-	// stored by then.
+	// limit rows, and returns how many it took.
 	RollUp(ctx context.Context, from stats.Step, before time.Time, limit int) (int, error)
 	// DropStats removes pieces that began before a moment, at most limit, and
 	// returns how many it removed.

@@ -37,6 +37,7 @@ type DB interface {
 	Maintenance
 	StatsReader
 	StatsKeeper
+	Alerting
 
 	// Shared reports whether several nodes may work on this database. When it
 	// is false there is one owner, leases never expire and no hints are needed.
@@ -100,6 +101,13 @@ type Tidier interface {
 	Tidy(ctx context.Context) error
 }
 
+// Clock is a store with a clock of its own, which all nodes share.
+type Clock interface {
+	// ClockOffset returns how far this machine's clock is ahead, as exact as the
+	// way there and back is short.
+	ClockOffset(ctx context.Context) (time.Duration, error)
+}
+
 // Mortal is a store that can fail for good, also while nobody commits.
 type Mortal interface {
 	// AwaitLoss returns why the store has failed for good, once it has, or nil
@@ -126,9 +134,8 @@ type Batch struct {
 	Settles []*Settle
 	Lanes   []*LaneSave
 
-	// Ledger counts what the batch does; nil: nobody does. See Figures.
-	Ledger  *Ledger
-	earlier *earlierRun
+	// Uncounted: no figures are kept of the batch.
+	Uncounted bool
 }
 
 // Accept is one event with its deliveries and, when the publisher gave one, its
@@ -147,7 +154,6 @@ type Accept struct {
 	Outcome AcceptOutcome
 	EventID hook.ID // of the stored event: the first one's on AcceptReplayed
 	Count   int     // deliveries of the stored event
-	Written bool    // by this run of the batch
 }
 
 // AcceptOutcome is what became of one Accept.
@@ -179,8 +185,6 @@ type Settle struct {
 
 	// Set by Commit.
 	Outcome SettleOutcome
-	Written bool // by this run of the batch
-	Ended   bool // with it the delivery ended: it was pending before
 }
 
 // FirstSuccess reports whether s is the success of the first attempt that its

@@ -82,6 +82,16 @@ type LaneLog interface {
 	// LaneWatches returns what was saved of the given endpoints; those that
 	// nothing is known of are left out.
 	LaneWatches(ctx context.Context, endpoints []hook.ID) ([]hook.LaneWatch, error)
+	// HaltedEndpoints returns up to limit endpoints that are paused or disabled.
+	HaltedEndpoints(ctx context.Context, limit int) ([]HaltedEndpoint, error)
+}
+
+// HaltedEndpoint is an endpoint that nothing is sent to.
+type HaltedEndpoint struct {
+	EndpointID hook.ID
+	TenantID   hook.ID
+	State      hook.EndpointState
+	Reason     string // see hook.Endpoint
 }
 
 // OperationalFilter selects operational events. Empty fields do not filter;

@@ -32,8 +32,8 @@ type WriterConfig struct {
 	SettleMany int
 	// Patience is how long a publisher waits for an answer; 20s.
 	Patience time.Duration
-	// Ledger counts; nil: nobody does.
-	Ledger *Ledger
+	// Uncounted: no figures are kept.
+	Uncounted bool
 	// Committed is called after every commit, in commit order, before anybody
 	// who waits for the batch hears of it. It must not block.
 	Committed func(*Batch)
@@ -63,6 +63,8 @@ type Writer struct {
 	shared int
 	load   float64
 	took   time.Duration
+
+	pulse pulse // under mu
 
 	wake chan struct{} // capacity 1
 }
@@ -255,7 +257,7 @@ func (w *Writer) fail(err error) error {
 func (w *Writer) take() (*Batch, []*ticket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &Batch{Node: w.cfg.Node, Now: time.Now(), Ledger: w.cfg.Ledger}
+	b := &Batch{Node: w.cfg.Node, Now: time.Now(), Uncounted: w.cfg.Uncounted}
 
 	accepts := w.accepts.take(w.cfg.MaxBatch, w.cfg.MaxCommit)
 	tickets := make([]*ticket, len(accepts))
@@ -338,6 +340,10 @@ func (w *Writer) settleWithoutRoom(ctx context.Context, b *Batch) error {
 // turns out to be full says nothing about an earlier run that may have
 // succeeded: what that stored would be handed over to nobody.
 func (w *Writer) commit(ctx context.Context, b *Batch) error {
+	return w.times(b, func() error { return w.commitUntilKnown(ctx, b) })
+}
+
+func (w *Writer) commitUntilKnown(ctx context.Context, b *Batch) error {
 	wait := rerunFirst
 	for {
 		err := w.commitOnce(ctx, b)
@@ -355,11 +361,7 @@ func (w *Writer) commit(ctx context.Context, b *Batch) error {
 func (w *Writer) commitOnce(ctx context.Context, b *Batch) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	err := w.cfg.DB.Commit(ctx, b)
-	if err == nil {
-		b.Counted()
-	}
-	return err
+	return w.cfg.DB.Commit(ctx, b)
 }
 
 // isolate splits a batch that the database refuses until each culprit stands

@@ -22,6 +22,7 @@ import (
 const (
 	PurposeSecret  = "secret"
 	PurposeHeaders = "headers"
+	purposeChannel = "channel"
 )
 
 // Reasons why a sealed value does not open.

@@ -45,7 +45,7 @@ func (j *judge) judgeSystem(ctx context.Context, now time.Time) error {
 	}
 	queuesSince, manySince := j.system.queues.Since, j.system.many.Since
 	queues := j.system.queues.Judge(now, sum.Depth)
-	many := j.system.many.Judge(now, ManyOpened(sum.Opened, sum.Lanes))
+	many := j.system.many.Judge(now, ManyOpened(sum.Opened, sum.Lanes), j.w.cfg.Calm)
 	return errors.Join(
 		j.tellSystem(ctx, queues, hook.SystemWatch{Signal: hook.QueuesGrowing, Since: j.system.queues.Since}, now, queuesSince, sum),
 		j.tellSystem(ctx, many, hook.SystemWatch{Signal: hook.BreakersOpening, Since: j.system.many.Since}, now, manySince, sum))

@@ -134,7 +134,7 @@ func (j *judge) adopt(ctx context.Context, now time.Time) error {
 
 func (j *judge) judgeStorm(now time.Time, sub *subject) {
 	since := sub.storm.Since
-	change := sub.storm.Judge(now, sub.counts.Storm())
+	change := sub.storm.Judge(now, sub.counts.Storm(), j.w.cfg.Calm)
 	if change == Same {
 		return
 	}
@@ -274,7 +274,7 @@ func (j *judge) save(ctx context.Context, now time.Time, s sweep) error {
 		return cmp.Or(rank(a)-rank(b), a.saved.UpdatedAt.Compare(b.saved.UpdatedAt), cmp.Compare(a.endpoint, b.endpoint))
 	})
 	due = due[:min(len(due), maxSaves)]
-	batch := store.WatchSave{Node: j.nodeWatch(now, s)}
+	batch := store.WatchSave{Node: j.nodeWatch(ctx, now, s)}
 	for _, sub := range due {
 		batch.Lanes = append(batch.Lanes, sub.watch(now))
 		delete(j.gone, sub.endpoint)
@@ -319,13 +319,15 @@ func (j *judge) written(batch store.WatchSave) {
 
 // nodeWatch sums up this node; nil when there is nothing to say, and was not
 // at the last round either.
-func (j *judge) nodeWatch(now time.Time, s sweep) *hook.NodeWatch {
+func (j *judge) nodeWatch(ctx context.Context, now time.Time, s sweep) *hook.NodeWatch {
 	n := hook.NodeWatch{NodeID: j.w.cfg.Node, Lanes: s.traffic, Opened: s.opened, UpdatedAt: now}
 	for _, sub := range j.subjects {
 		depth, _ := sub.queue.Latest()
 		n.Depth += depth.N
 	}
-	if n.Lanes+n.Depth == 0 && j.node.Lanes+j.node.Depth == 0 {
+	if j.w.cfg.Health != nil {
+		n.Health = j.w.cfg.Health(ctx)
+	} else if n.Lanes+n.Depth == 0 && j.node.Lanes+j.node.Depth == 0 {
 		return nil
 	}
 	return &n

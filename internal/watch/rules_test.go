@@ -110,7 +110,7 @@ func TestAlarmDoesNotFlap(t *testing.T) {
 			if is {
 				lastTrue = now
 			}
-			switch a.Judge(now, is) {
+			switch a.Judge(now, is, 5*time.Minute) {
 			case watch.Raised:
 				if !is || a.Since != now {
 					t.Fatalf("raised with condition %v, since %v at %v", is, a.Since, now)
@@ -147,7 +147,7 @@ func TestResumedAlarmEndsOrGoesOn(t *testing.T) {
 		}
 		var ended time.Duration
 		for at := watch.BucketWidth; at <= 20*time.Minute && ended == 0; at += watch.BucketWidth {
-			switch a.Judge(start.Add(at), stillTrueAt != 0 && at == stillTrueAt) {
+			switch a.Judge(start.Add(at), stillTrueAt != 0 && at == stillTrueAt, 5*time.Minute) {
 			case watch.Ended:
 				ended = at
 			case watch.Raised:

@@ -13,11 +13,11 @@ const (
 )
 
 // calmFor is how long a condition must have been false before its alarm ends,
-// so that no alarm flaps.
+// so that no alarm flaps, unless Config.Calm says otherwise.
 const calmFor = 5 * time.Minute
 
 // Alarm is a condition with a memory: it is raised when the condition is true,
-// and ends when that has been false for five minutes.
+// and ends when that has been false for a while.
 type Alarm struct {
 	Since time.Time // zero: not raised
 	calm  time.Time // since when the condition has been false; zero: it is true
@@ -26,8 +26,8 @@ type Alarm struct {
 // Active reports whether the alarm is raised.
 func (a *Alarm) Active() bool { return !a.Since.IsZero() }
 
-// Judge takes the condition as it is at now.
-func (a *Alarm) Judge(now time.Time, is bool) Change {
+// Judge takes the condition as it is at now. The alarm ends after so much calm.
+func (a *Alarm) Judge(now time.Time, is bool, calm time.Duration) Change {
 	switch {
 	case is && a.Active():
 		a.calm = time.Time{}
@@ -37,7 +37,7 @@ func (a *Alarm) Judge(now time.Time, is bool) Change {
 	case !a.Active():
 	case a.calm.IsZero():
 		a.calm = now
-	case now.Sub(a.calm) >= calmFor:
+	case now.Sub(a.calm) >= calm:
 		*a = Alarm{}
 		return Ended
 	}

@@ -12,6 +12,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -33,7 +34,7 @@ type Store interface {
 	WriteOperational(ctx context.Context, events []hook.OperationalEvent) error
 }
 
-// Config is what New needs. All fields are required.
+// Config is what New needs. All fields but the last two are required.
 type Config struct {
 	Store Store
 	IDs   *hook.IDSource
@@ -42,6 +43,12 @@ type Config struct {
 	// Owns reports whether the lanes of a shard are this node's. The owner of
 	// shard 0 also judges the whole fleet.
 	Owns func(shard int) bool
+	// Health tells how this node does. It is saved at every round, for whoever
+	// judges the fleet; nil: nobody on another node asks.
+	Health func(ctx context.Context) hook.NodeHealth
+	// Calm is how long there must be no storm, or few new open breakers, before the
+	// signal ends; 0: five minutes. It is that of alerts, so that both end together.
+	Calm time.Duration
 }
 
 // Watcher watches. Make one with New.
@@ -58,6 +65,7 @@ func New(cfg Config) (*Watcher, error) {
 	if cfg.Store == nil || cfg.IDs == nil || cfg.Node == 0 || cfg.Log == nil || cfg.Owns == nil {
 		return nil, errors.New("watch: Store, IDs, Node, Log and Owns are required")
 	}
+	cfg.Calm = cmp.Or(cfg.Calm, calmFor)
 	w := &Watcher{cfg: cfg, tracks: newTracks(time.Now()), events: newRecorder(&cfg)}
 	w.figures.Store(&hook.LaneFigures{})
 	w.judge = judge{w: w, subjects: make(map[hook.ID]*subject), gone: make(map[hook.ID]bool)}

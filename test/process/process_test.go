@@ -1,6 +1,7 @@
 // Package process tests the product as its users run it: the real binary as
 // real processes, spoken to over HTTP, killed, stopped and restarted. It uses
-// no internal package of the product but the one that starts PostgreSQL.
+// no internal package of the product but those that start PostgreSQL and a mail
+// server.
 package process_test
 
 import (

@@ -63,6 +63,21 @@ type StatsPoint struct {
 	Dead       uint64  `json:"dead"`
 	AttemptMS  Latency `json:"attempt_ms"`
 	DeliveryMS Latency `json:"delivery_ms"`
+	Gauges     Gauges  `json:"gauges"`
+}
+
+// Gauges are what there was at most in a piece of time; null: nobody looked.
+type Gauges struct {
+	Limit    *uint64 `json:"limit" doc:"Of an endpoint: requests in flight that its lane allowed."`
+	LimitLow *uint64 `json:"limit_low" doc:"The same at least."`
+	InFlight *uint64 `json:"in_flight" doc:"Of an endpoint."`
+	Breaker  *string `json:"breaker" enum:"closed,half_open,open" doc:"Of an endpoint, at worst."`
+	Pending  *uint64 `json:"pending" doc:"Of a tenant or all: deliveries that had not ended."`
+	Ready    *uint64 `json:"ready" doc:"Of an endpoint that is retried or held: due and never tried."`
+	Delayed  *uint64 `json:"delayed" doc:"Of the same: not due yet."`
+	Retrying *uint64 `json:"retrying" doc:"Of the same: tried before."`
+	Held     *uint64 `json:"held" doc:"Of the same: due while nothing is sent."`
+	OldestS  *uint64 `json:"oldest_s" doc:"Of the same: how long the oldest had waited, in seconds."`
 }
 
 // OfStats shows a series of pieces of one length.
@@ -88,6 +103,7 @@ func OfStats(series []stats.Point, to time.Time, step time.Duration) Stats {
 			Delivered: c.AllDelivered(), Dead: c.AllDead(), AttemptMS: ofTimes(c.AttemptTimes()), DeliveryMS: ofTimes(c.DeliveryTimes()),
 		}
 		p.Other = c.AllAttempts() - p.First - p.Retry
+		p.Gauges = ofGauges(c)
 		v.Series[i] = p
 	}
 	return v
@@ -105,6 +121,24 @@ func ofCounts(c *stats.Counts) Figures {
 	c.ByFailure(func(r hook.Reason, n uint64) { f.FailedBy[r.String()] = n })
 	c.ByReason(func(r hook.EndReason, n uint64) { f.DeadBy[r.String()] = n })
 	return f
+}
+
+func ofGauges(c *stats.Counts) Gauges {
+	of := func(g stats.Counter) *uint64 {
+		if v, told := c.Gauge(g); told {
+			return &v
+		}
+		return nil
+	}
+	g := Gauges{
+		Limit: of(stats.Limit), LimitLow: of(stats.LimitLow), InFlight: of(stats.InFlight), Pending: of(stats.Pending), Ready: of(stats.Ready),
+		Delayed: of(stats.Delayed), Retrying: of(stats.Retrying), Held: of(stats.Held), OldestS: of(stats.Oldest),
+	}
+	if b := of(stats.Breaker); b != nil {
+		name := []string{"closed", "half_open", "open"}[min(*b, 2)]
+		g.Breaker = &name
+	}
+	return g
 }
 
 func ofTimes(h *stats.Histogram) Latency {

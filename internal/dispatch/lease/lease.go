@@ -315,7 +315,7 @@ func (o *Owner) rebalance(ctx context.Context, first bool) error {
 	var give []store.Held
 	back := false // some are marked as this node's
 	for _, s := range leases {
-		epoch, have := o.holds(s.Shard)
+		epoch, have := o.Holds(s.Shard)
 		wanted := wantedOwner(o.members, s.Shard)
 		switch {
 		case have && wanted != me && wanted != 0 && !o.moving[s.Shard]:
@@ -343,7 +343,8 @@ func (o *Owner) rebalance(ctx context.Context, first bool) error {
 	return o.take(ctx, take)
 }
 
-func (o *Owner) holds(shard int) (int64, bool) {
+// Holds returns in which epoch this node owns the shard, if it does.
+func (o *Owner) Holds(shard int) (int64, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e, ok := o.held[shard]

@@ -40,8 +40,11 @@ type Config struct {
 	DatabaseURL string // a Postgres to use; empty: a temporary one
 
 	Subjects []Subject // empty: all
-	Rows     []Row     // empty: DefaultRows
-	Rounds   int       // 0: 3
+	// Settings are flags of the server. Where there are some, each store is measured
+	// without and with them, in turns.
+	Settings []string
+	Rows     []Row // empty: DefaultRows
+	Rounds   int   // 0: 3
 
 	WarmUp   time.Duration // 0: 2 s
 	Duration time.Duration // of one measurement; 0: 8 s
@@ -107,6 +110,9 @@ func New(cfg Config) (*Bench, error) {
 	cfg.Groups = cmp.Or(cfg.Groups, 8)
 	if len(cfg.Subjects) == 0 {
 		cfg.Subjects = Subjects()
+	}
+	if len(cfg.Settings) > 0 {
+		cfg.Subjects = withTwins(cfg.Subjects)
 	}
 	if len(cfg.Rows) == 0 {
 		cfg.Rows = DefaultRows()
@@ -201,7 +207,7 @@ func (b *Bench) openPostgres() error {
 
 func (b *Bench) skip(s Subject, reason string) {
 	b.skipped = append(b.skipped, Skip{s, reason})
-	b.cfg.Subjects = slices.DeleteFunc(slices.Clone(b.cfg.Subjects), func(x Subject) bool { return x == s })
+	b.cfg.Subjects = slices.DeleteFunc(slices.Clone(b.cfg.Subjects), func(x Subject) bool { return x.store() == s })
 }
 
 // preparing tells how far a preparation has come, until it is stopped.

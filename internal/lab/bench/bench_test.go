@@ -121,6 +121,39 @@ func TestComparison(t *testing.T) {
 
 // TestInterrupt ends a benchmark in the middle of a measurement: it stops at
 // once and leaves nothing behind.
+// TestSettingsAreComparedInTurns: each store follows itself, with the settings.
+func TestSettingsAreComparedInTurns(t *testing.T) {
+	startsProcesses(t)
+	cfg := short(t)
+	cfg.Settings = []string{"--stats-enabled=false"}
+	cfg.Rows = []bench.Row{rowNamed(t, bench.Base)}
+	cfg.Rows[0].Publishers = 8
+	report := run(t, cfg)
+	var subjects []string
+	for _, res := range report.Rows[0].Results {
+		subjects = append(subjects, string(res.Subject))
+		if m := res.Rounds[0]; m.Lost != 0 || m.Again != 0 {
+			t.Errorf("%s: %d lost, %d twice", res.Subject, m.Lost, m.Again)
+		}
+	}
+	if want := []string{"relay", "sqlite", "sqlite+"}; !slices.Equal(subjects, want) {
+		t.Errorf("measured %v, want %v", subjects, want)
+	}
+	if !slices.ContainsFunc(report.Facts, func(f bench.Fact) bool {
+		return f.Subject == bench.SQLite && strings.HasPrefix(f.Name, "base: delivered ÷ with the settings") && f.Value > 0
+	}) {
+		t.Errorf("nothing is told of the difference: %+v", report.Facts)
+	}
+	cfg.Settings = []string{"--stats-enabled=perhaps"}
+	b, err := bench.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "stats.enabled") {
+		t.Errorf("error %v, want one that names the setting", err)
+	}
+}
+
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	startsProcesses(t)

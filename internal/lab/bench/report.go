@@ -116,6 +116,24 @@ func (r *Report) conclude(now time.Time) {
 	}
 	r.Goals = append(r.Goals, r.comparisonGoals()...)
 	r.compareWithPlain()
+	r.compareTwins()
+}
+
+// compareTwins adds what the settings of twins do.
+func (r *Report) compareTwins() {
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		for j := range row.Results {
+			res := &row.Results[j]
+			twin := row.result(res.Subject.twin())
+			if twin == nil {
+				continue
+			}
+			r.fact(res.Subject, row.Name+": delivered ÷ with the settings", ratios(res.Rounds, twin.Rounds, (*Measure).delivered).Median, "")
+			r.fact(res.Subject, row.Name+": server and database CPU per event − with the settings",
+				res.Figures.ServerCPU.Median+res.Figures.DatabaseCPU.Median-twin.Figures.ServerCPU.Median-twin.Figures.DatabaseCPU.Median, "µs")
+		}
+	}
 }
 
 // compareWithPlain adds what the product is to a relay as anybody would write

@@ -24,6 +24,26 @@ const (
 // Subjects returns all of them, in the order in which they take turns.
 func Subjects() []Subject { return []Subject{Relay, Plain, SQLite, Postgres} }
 
+// twinMark ends the names of twins.
+const twinMark = "+"
+
+// twin is the same store with Config.Settings.
+func (s Subject) twin() Subject { return s + twinMark }
+
+// store is what a subject keeps its data in, whatever its settings.
+func (s Subject) store() Subject { return Subject(strings.TrimSuffix(string(s), twinMark)) }
+
+// withTwins lets each store be followed by its twin.
+func withTwins(subjects []Subject) (out []Subject) {
+	for _, s := range subjects {
+		out = append(out, s)
+		if !s.isRelay() {
+			out = append(out, s.twin())
+		}
+	}
+	return out
+}
+
 // isRelay reports whether s is a yardstick, which keeps nothing.
 func (s Subject) isRelay() bool { return s == Relay || s == Plain }
 
@@ -94,7 +114,10 @@ const (
 func (b *Bench) startServers(ctx context.Context, s Subject, n int) (*site, error) {
 	st := &site{subject: s, admin: adminKey}
 	args := []string{"serve", "--json", "--dev", "--listen", "127.0.0.1:0", "--ingest-tenant-max-endpoints", "1000000"}
-	if s == Postgres {
+	if s != s.store() {
+		args = append(args, b.cfg.Settings...)
+	}
+	if s.store() == Postgres {
 		if b.postgres == nil {
 			return nil, errors.New("there is no Postgres")
 		}

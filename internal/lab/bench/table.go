@@ -99,7 +99,7 @@ func writeCells(b *strings.Builder, cells []string, widths []int) {
 func (res *Result) cells() []string {
 	f := &res.Figures
 	database := "–"
-	if res.Subject == Postgres && len(res.Rounds) > 0 && res.Rounds[0].DatabaseKnown {
+	if res.Subject.store() == Postgres && len(res.Rounds) > 0 && res.Rounds[0].DatabaseKnown {
 		database = decimal(f.DatabaseCPU.Median)
 	}
 	ratio, ratioSpread := "–", ""

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
@@ -25,10 +26,11 @@ const commitTries = 3
 const retryPause = 20 * time.Millisecond
 
 // Commit writes the batch in one transaction. All statements travel in one
-// write and one round trip; a second one stores the figures, which depend on what
-// was written, and commits. Should a node stop in the middle, a take-over ends
-// its session (see TakeShards). A node commits one batch after the other: what
-// the next one defers depends on it.
+// write and one round trip, ended by a single sync, which makes them one
+// transaction and commits it. A node that stops cannot stand between two
+// statements; should it stop in the middle of that write, a take-over ends its
+// session (see TakeShards). A node commits one batch after the other: what the
+// next one defers depends on it.
 func (d *DB) Commit(ctx context.Context, b *store.Batch) error {
 	n := d.nodeOf(b.Node)
 	n.commits.RLock()
@@ -81,8 +83,7 @@ type run struct {
 	accepts  acceptRun
 	settles  settleRun
 	lanes    laneRun
-	// repeated: an earlier run of the batch has stored some of it.
-	repeated bool
+	figures  stats.Log // of one statement
 }
 
 // commitOnce sends the batch and fills in the outcomes. What the transaction
@@ -91,15 +92,6 @@ type run struct {
 func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (committed bool, err error) {
 	r := &run{Pipeline: pipeline.New(), batch: b, deferred: d.nodeOf(b.Node).Begin(b)}
 	defer r.Release()
-	if b.Ledger != nil {
-		r.Query("BEGIN")
-		defer func() {
-			if err != nil && conn.PgConn().TxStatus() != 'I' {
-				_, _ = conn.Exec(ctx, "ROLLBACK") // else the connection is closed when it is released
-			}
-		}()
-	}
-	begun := r.Len()
 	r.queueTenantLocks()
 	shards := r.queueShardLocks()
 	r.queueAccepts(shards)
@@ -108,7 +100,7 @@ func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (co
 	}
 	r.queueLanes()
 	r.queueFloor()
-	if r.Len() == begun {
+	if r.Len() == 0 {
 		return true, nil
 	}
 	if err := r.Prepare(ctx, conn); err != nil {
@@ -118,17 +110,8 @@ func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (co
 		return false, err
 	}
 	r.lanes.report()
-	explained := errors.Join(r.explainAccepts(ctx, conn), r.explainSettles(ctx, conn))
-	if b.Ledger == nil {
-		committed = true
-	}
-	if explained != nil {
-		return committed, explained
-	}
-	if b.Ledger != nil {
-		if err := r.storeFigures(ctx, conn); err != nil {
-			return false, err
-		}
+	if err := errors.Join(r.explainAccepts(ctx, conn), r.explainSettles(ctx, conn)); err != nil {
+		return true, err
 	}
 	r.deferred.Done()
 	return true, nil
@@ -162,7 +145,7 @@ func (r *run) queueShardLocks() []int {
 	if len(shards) == 0 {
 		return nil
 	}
-	r.Query(lockShards)
+	r.Query(lockShards, nil)
 	pipeline.Of(r.Pipeline, shards).Int4s(func(shard int) int { return shard })
 	r.Number(lockNumber(r.batch.Node))
 	return shards

@@ -35,6 +35,8 @@ const lockTenants = `SELECT pg_advisory_xact_lock_shared(7003, tenant) FROM unne
 //   - named: the deliveries of stored events. IS TRUE keeps the planner from
 //     turning the hashed lookup into a join of the batch with itself.
 //   - sent: those of them that get their row at once.
+//   - figures: the log of what it means to figures. It names the events that are
+//     stored only when that are not all $31 of them.
 //
 // acceptAgain is the same for a batch that may be stored already: it passes
 // over events that are there, with their keys and deliveries, for all of them
@@ -96,7 +98,11 @@ used AS (
     SELECT tenant_id, 0, 0, weight FROM stored) AS r
   GROUP BY tenant_id ORDER BY tenant_id
   ON CONFLICT (tenant_id, node_id) DO UPDATE SET
-    pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored)
+    pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored),
+figures AS (
+  INSERT INTO stats_log (at, data, written)
+  SELECT $29, $30, CASE WHEN count(*) < $31::int THEN array_to_string(array_agg(id), ',') END
+  FROM stored HAVING count(*) > 0 AND octet_length($30::bytea) > 0)
 SELECT array_agg(id) FROM stored`
 
 	// acceptNow keeps the deliveries whose rows cannot be deferred: they are
@@ -124,7 +130,7 @@ func (r *run) queueTenantLocks() {
 	}
 	r.accepts.separate(r.batch.Accepts)
 	r.accepts.tenants = tenantsOf(r.accepts.asked)
-	r.Query(lockTenants)
+	r.Query(lockTenants, nil)
 	pipeline.Of(r.Pipeline, tenantLocks(r.accepts.tenants)).Int4s(func(lock int) int { return lock })
 }
 
@@ -148,6 +154,15 @@ func (r *run) queueAccepts(shards []int) {
 	pipeline.Of(r.Pipeline, r.accepts.asked).Byteas(r.deferred.Names)
 	pipeline.Of(r.Pipeline, deliveries).Int8s(r.deferred.Fence)
 	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
+	r.figures.Reset()
+	if !r.batch.Uncounted {
+		for _, a := range r.accepts.asked {
+			a.Log(&r.figures)
+		}
+	}
+	r.ID(r.batch.Now.Unix())
+	r.Bytes(r.figures.Packed())
+	r.Number(int32(len(r.accepts.asked)))
 }
 
 // separate finds accepts with equal keys: one statement cannot write a key
@@ -272,7 +287,6 @@ func (r *run) explainAccepts(ctx context.Context, conn *pgx.Conn) error {
 		if err := explainRefused(ctx, conn, open, r.batch); err != nil {
 			return err
 		}
-		r.repeated = slices.ContainsFunc(open, func(a *store.Accept) bool { return a.Outcome == store.AcceptStored })
 	}
 	open = r.accepts.reportRepeats()
 	if len(open) > 0 {
@@ -283,10 +297,17 @@ func (r *run) explainAccepts(ctx context.Context, conn *pgx.Conn) error {
 
 // report marks what the transaction stored and returns the rest.
 func (r *acceptRun) report() []*store.Accept {
-	written := among(r.stored, len(r.asked))
+	complete := len(r.stored) == len(r.asked)
+	var written map[int64]bool
+	if !complete {
+		written = make(map[int64]bool, len(r.stored))
+		for _, id := range r.stored {
+			written[id] = true
+		}
+	}
 	var open []*store.Accept
 	for _, a := range r.asked {
-		if a.Written = written(int64(a.Event.ID)); a.Written {
+		if complete || written[int64(a.Event.ID)] {
 			stored(a)
 		} else {
 			open = append(open, a)
@@ -327,8 +348,7 @@ LEFT JOIN events e ON e.id = n.id
 LEFT JOIN idempotency_keys k ON k.tenant_id = n.tenant_id AND k.scope = 0 AND k.key = n.key AND k.expires_at > $4`
 
 // explainRefused sets the outcomes of accepts that were not written. It runs
-// after the statement that wrote, so it sees the winner of a key that was waited
-// for.
+// after the commit, so it sees the winner of a key that was waited for.
 func explainRefused(ctx context.Context, conn *pgx.Conn, open []*store.Accept, b *store.Batch) error {
 	ids, tenants, keys := make([]int64, len(open)), make([]int64, len(open)), make([]string, len(open))
 	for i, a := range open {

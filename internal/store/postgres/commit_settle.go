@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
@@ -29,9 +30,10 @@ import (
 //     it was pending before: then it has the state and the time of this settle.
 //   - counted: what that means to replays. It is part of the statement only
 //     when the batch holds deliveries of one.
+//   - figures: the log of what it means to figures.
 const (
-	settleBatch  visible.SQL = settleRows + settleResult
-	settleReplay visible.SQL = settleRows + settleCounts + settleResult
+	settleBatch  visible.SQL = settleRows + settleFigures + settleResult
+	settleReplay visible.SQL = settleRows + settleCounts + settleFigures + settleResult
 
 	settleRows visible.SQL = `
 WITH written AS (
@@ -126,8 +128,17 @@ counted AS (
     FROM written WHERE replay_id <> 0 GROUP BY replay_id ORDER BY replay_id) w
   WHERE p.id = w.replay_id)`
 
+	// settleFigures names who is written or ended only when that is not as the
+	// caller thought: $53 are written and $54 end.
+	settleFigures = `,
+figures AS (
+  INSERT INTO stats_log (at, data, written, ended)
+  SELECT $51, $52, CASE WHEN count(*) < $53::int THEN array_to_string(array_agg(id), ',') END,
+    CASE WHEN count(*) FILTER (WHERE ended) < $54::int THEN coalesce(array_to_string(array_agg(id) FILTER (WHERE ended), ','), '') END
+  FROM written HAVING count(*) > 0 AND octet_length($52::bytea) > 0)`
+
 	settleResult = `
-SELECT array_agg(id), array_agg(id) FILTER (WHERE ended) FROM written`
+SELECT array_agg(id) FROM written`
 )
 
 // settleRun is the settles of one run.
@@ -140,7 +151,6 @@ type settleRound struct {
 	settles []*store.Settle
 	inserts []deferred.Row // if their rows come with them, and others that are inserted
 	written []int64        // ids of the deliveries the transaction wrote
-	ended   []int64        // those of them that were pending, and are not any more
 }
 
 // queueSettles adds the settles to the pipeline, by delivery id: that is the
@@ -166,17 +176,40 @@ func (r *run) queueSettles(shards []int) error {
 
 // queueRound adds one statement of settles.
 func (r *run) queueRound(round *settleRound, shards []int) error {
-	r.Query(visible.Defers.Text(round.statement()), &round.written, &round.ended)
+	r.Query(visible.Defers.Text(round.statement()), &round.written)
 	r.ID(int64(r.batch.Node))
 	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
 	if round.inserts != nil {
 		r.addInserts(round.inserts)
-		return nil
+	} else {
+		c := pipeline.Of(r.Pipeline, round.settles)
+		c.Int8s(fence)
+		c.Int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
+		if err := r.addSettles(round.settles); err != nil {
+			return err
+		}
 	}
-	c := pipeline.Of(r.Pipeline, round.settles)
-	c.Int8s(fence)
-	c.Int8s(func(s *store.Settle) int64 { return int64(s.Delivery.ID) })
-	return r.addSettles(round.settles)
+	r.addFigures(round.settles)
+	return nil
+}
+
+// addFigures adds what the statement counts, if all is written and ends as its
+// owner thinks.
+func (r *run) addFigures(settles []*store.Settle) {
+	ends := int32(0)
+	r.figures.Reset()
+	for _, s := range settles {
+		if s.Delivery.State != hook.Pending {
+			ends++
+		}
+		if !r.batch.Uncounted {
+			s.Log(&r.figures, true)
+		}
+	}
+	r.ID(r.batch.Now.Unix())
+	r.Bytes(r.figures.Packed())
+	r.Number(int32(len(settles)))
+	r.Number(ends)
 }
 
 func fence(s *store.Settle) int64 { return deferred.Fence(s.Shard, s.Epoch) }
@@ -222,38 +255,30 @@ func (r *run) explainSettles(ctx context.Context, conn *pgx.Conn) error {
 	if len(open) == 0 {
 		return nil
 	}
-	err := explainUnwritten(ctx, conn, open, r.batch)
-	r.repeated = r.repeated || slices.ContainsFunc(open, func(s *store.Settle) bool { return s.Outcome == store.SettleWritten })
-	return err
+	return explainUnwritten(ctx, conn, open, r.batch)
 }
 
 // report marks what the transaction wrote and returns the rest.
 func (r *settleRound) report() []*store.Settle {
-	written, ended := among(r.written, len(r.settles)), among(r.ended, len(r.settles))
+	if len(r.written) == len(r.settles) {
+		for _, s := range r.settles {
+			s.Outcome = store.SettleWritten
+		}
+		return nil
+	}
+	written := make(map[int64]bool, len(r.written))
+	for _, id := range r.written {
+		written[id] = true
+	}
 	var open []*store.Settle
 	for _, s := range r.settles {
-		id := int64(s.Delivery.ID)
-		s.Written, s.Ended = written(id), ended(id)
-		if s.Written {
+		if written[int64(s.Delivery.ID)] {
 			s.Outcome = store.SettleWritten
 		} else {
 			open = append(open, s)
 		}
 	}
 	return open
-}
-
-// among tells which ids are some of all; nearly always they are all, and then
-// nothing has to be looked up.
-func among(some []int64, all int) func(id int64) bool {
-	if len(some) == all {
-		return func(int64) bool { return true }
-	}
-	set := make(map[int64]bool, len(some))
-	for _, id := range some {
-		set[id] = true
-	}
-	return func(id int64) bool { return set[id] }
 }
 
 // whyUnwritten tells whether the owner still owns, and whether the result is

@@ -72,6 +72,11 @@ func (dialect) Hint(string) string { return "" }
 // ForUpdate implements sqlstore.Dialect.
 func (dialect) ForUpdate(table string) string { return " FOR UPDATE OF " + table }
 
+// Some implements sqlstore.Dialect, by where rows stand.
+func (dialect) Some(table string) string {
+	return "ctid = ANY(ARRAY(SELECT ctid FROM " + table + " LIMIT $1))"
+}
+
 // FirstAttempt implements sqlstore.Dialect.
 func (dialect) FirstAttempt() visible.SQL { return firstAttempt }
 
@@ -150,7 +155,11 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 	case sqlstore.LockReplays:
 		_, err = t.tx.Exec(t.ctx, exclusive, lockReplays, 0)
 	case sqlstore.LockStats:
-		_, err = t.tx.Exec(t.ctx, exclusive, lockStats, lockNumber(id))
+		_, err = t.tx.Exec(t.ctx, exclusive, lockStats, 0)
+	case sqlstore.LockShard:
+		_, err = t.tx.Exec(t.ctx, `SELECT pg_advisory_xact_lock_shared(7001, $1)`, int32(id))
+	case sqlstore.LockChannels:
+		_, err = t.tx.Exec(t.ctx, exclusive, lockChannels, 0)
 	default:
 		err = fmt.Errorf("unknown lock %d", l)
 	}

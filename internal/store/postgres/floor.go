@@ -51,7 +51,7 @@ func (r *run) queueFloor() {
 	if !moves {
 		return
 	}
-	r.Query(moveFloor)
+	r.Query(moveFloor, nil)
 	r.ID(int64(r.batch.Node))
 	r.ID(int64(floor))
 	r.ID(r.deferred.Anchor)

@@ -42,8 +42,13 @@ WITH written AS (
     first_attempt = excluded.first_attempt, first_excerpt = excluded.first_excerpt
   WHERE excluded.attempts = 1 AND d.event_id = excluded.event_id AND d.attempts = 0 AND (d.run = 1 OR d.state <> 0)
   RETURNING d.id, d.tenant_id, d.size, d.attempts, d.state = 1 AND d.settled_at = d.last_at AS ended,
-    CASE d.attempts WHEN 0 THEN 0 ELSE 256 + octet_length(d.first_attempt) + coalesce(octet_length(d.first_excerpt), 0) END AS weight)` + settleFreed + `
-SELECT array_agg(id), array_agg(id) FILTER (WHERE ended) FROM written WHERE attempts = 1`
+    CASE d.attempts WHEN 0 THEN 0 ELSE 256 + octet_length(d.first_attempt) + coalesce(octet_length(d.first_excerpt), 0) END AS weight)` + settleFreed + `,
+figures AS (
+  INSERT INTO stats_log (at, data, written, ended)
+  SELECT $18, $19, CASE WHEN count(*) < $20::int THEN array_to_string(array_agg(id), ',') END,
+    CASE WHEN count(*) FILTER (WHERE ended) < $21::int THEN coalesce(array_to_string(array_agg(id) FILTER (WHERE ended), ','), '') END
+  FROM written WHERE attempts = 1 HAVING count(*) > 0 AND octet_length($19::bytea) > 0)
+SELECT array_agg(id) FROM written WHERE attempts = 1`
 
 // noResult stands in for the settle of a row without one.
 var noResult = store.Settle{Attempt: &hook.Attempt{}}

@@ -28,8 +28,10 @@ const (
 	// lockReplays: the replay that starts, so that two never feed one endpoint.
 	lockReplays = 7008
 
-	// lockStats: whoever adds to figures that are not those of one writer.
+	// lockStats: whoever adds to figures, or makes coarser ones of them.
 	lockStats = 7010
+	// lockChannels: whoever decides notices for channels, or removes channels.
+	lockChannels = 7011
 
 	// 7009, written out in its statements, is a node: shared by its batches and
 	// take-overs, exclusive for another one that moves its floor. That one only

@@ -92,3 +92,16 @@ func (d *DB) Leave(ctx context.Context, n hook.Node) error {
 	_, err := d.renewals.Exec(ctx, leave, n.ID, at(n.StartedAt))
 	return failed("leave", err)
 }
+
+// ClockOffset implements store.Clock. The answer was made about half-way between
+// question and answer.
+func (d *DB) ClockOffset(ctx context.Context) (time.Duration, error) {
+	var theirs time.Time
+	asked := time.Now()
+	err := d.renewals.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&theirs)
+	if err != nil {
+		return 0, failed("read the database's clock", err)
+	}
+	took := time.Since(asked)
+	return asked.Add(took / 2).Sub(theirs), nil
+}

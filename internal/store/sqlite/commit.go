@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -36,8 +37,7 @@ type commit struct {
 	usage   map[hook.ID]store.Usage
 	replays store.ReplayTallies
 	row     [6]driver.Value // of lookups
-	// repeated: an earlier run of the batch has stored some of it.
-	repeated bool
+	figures stats.Log
 }
 
 func (c *commit) run() error {
@@ -81,19 +81,15 @@ func (c *commit) writeUsage() error {
 	return nil
 }
 
-// putFigures stores what a writer has counted of a minute so far.
-const putFigures = `
-INSERT INTO stats (level, subject, step, at, writer, data) VALUES (?, ?, 0, ?, ?, ?)
-ON CONFLICT (level, subject, step, at, writer) DO UPDATE SET data = excluded.data`
+// logFigures stores what the commit counts. FoldStats adds it up.
+const logFigures = `INSERT INTO stats_log (at, data) VALUES (?, ?)`
 
 func (c *commit) writeFigures() error {
-	for _, r := range c.batch.Figures(c.repeated) {
-		if _, err := c.exec(c.putFigures.bind(int64(r.Subject.Level), int64(r.Subject.ID), r.Minute.Unix(),
-			int64(c.batch.Ledger.Writer), r.Counts.Append(nil))); err != nil {
-			return err
-		}
+	if len(c.figures.Packed()) == 0 {
+		return nil
 	}
-	return nil
+	_, err := c.exec(c.logFigures.bind(c.batch.Now.Unix(), c.figures.Packed()))
+	return err
 }
 
 // addTally moves the counters of one replay.

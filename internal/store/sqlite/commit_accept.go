@@ -101,7 +101,7 @@ func (c *commit) writeAccepts() error {
 // run stored, and what was matched against an old configuration. A repetition
 // is answered even then: its answer does not depend on the endpoints of today.
 func (c *commit) decide(a *store.Accept) error {
-	a.Outcome, a.EventID, a.Count, a.Written = undecided, 0, 0, false
+	a.Outcome, a.EventID, a.Count = undecided, 0, 0
 	if c.batch.Rerun {
 		stored, err := c.alreadyStored(a)
 		if err != nil || stored {
@@ -137,7 +137,6 @@ func (c *commit) alreadyStored(a *store.Accept) (bool, error) {
 		return false, fmt.Errorf("%w: event id %d is taken by another event", store.ErrRefused, e.ID)
 	}
 	a.Outcome, a.EventID, a.Count = store.AcceptStored, e.ID, len(a.Deliveries)
-	c.repeated = true
 	return true, nil
 }
 
@@ -233,7 +232,10 @@ func (c *commit) insert(a *store.Accept) {
 	}
 	c.count(e.TenantID, int64(len(a.Deliveries)), size)
 	c.keep(e.TenantID, store.StoredBy(len(a.Deliveries), len(payload)))
-	a.Outcome, a.EventID, a.Count, a.Written = store.AcceptStored, e.ID, len(a.Deliveries), true
+	if !c.batch.Uncounted {
+		a.Log(&c.figures)
+	}
+	a.Outcome, a.EventID, a.Count = store.AcceptStored, e.ID, len(a.Deliveries)
 }
 
 // answerReplays counts the deliveries of the events that repetitions repeat.

@@ -92,7 +92,6 @@ func newSettleStatements() settleStatements {
 // first: only an attempt whose delivery counted it gets a row.
 func (c *commit) writeSettles() error {
 	for _, s := range c.batch.Settles {
-		s.Written, s.Ended = false, false
 		if !c.owns(s.Shard, s.Epoch) {
 			s.Outcome = store.SettleFenced
 			continue
@@ -124,22 +123,25 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 		return err
 	}
 	if changed == 1 {
-		c.endedBy(s)
-		c.attemptWritten(s, s.Ended)
+		ended := s.Delivery.State != hook.Pending
+		c.written(s, ended)
+		c.addAttempt(s, ended)
 		return nil
 	}
 	if changed, err = c.settleManual(s); err != nil {
 		return err
 	}
 	if changed == 1 {
-		c.attemptWritten(s, s.Delivery.State != hook.Pending) // for its replay it has ended
+		c.written(s, false)
+		c.addAttempt(s, s.Delivery.State != hook.Pending) // for its replay it has ended
 		return nil
 	}
 	if changed, err = c.settleEnded(s); err != nil {
 		return err
 	}
 	if changed == 1 {
-		c.attemptWritten(s, false)
+		c.written(s, false)
+		c.addAttempt(s, false)
 		return nil
 	}
 	s.Outcome = store.SettleGone
@@ -148,24 +150,20 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 	}
 	found, err := c.first(c.settle.findAttempt.bind(int64(s.Attempt.ID), int64(s.Delivery.ID), int64(s.Delivery.ID), int64(s.Attempt.ID)), c.row[:1])
 	if found {
-		s.Outcome, c.repeated = store.SettleWritten, true // by an earlier run
+		s.Outcome = store.SettleWritten // by an earlier run
 	}
 	return err
 }
 
-// attemptWritten notes an attempt that counts; ended tells that it ended its
-// delivery.
-func (c *commit) attemptWritten(s *store.Settle, ended bool) {
-	s.Outcome, s.Written = store.SettleWritten, true
-	c.replays.Add(s, ended)
-	c.addAttempt(s.Attempt)
-}
-
-// endedBy notes whether a settle has ended its delivery, which was pending.
-func (c *commit) endedBy(s *store.Settle) {
-	if d := &s.Delivery; d.State != hook.Pending {
-		s.Ended = true
-		c.count(d.TenantID, -1, -int64(d.Size))
+// written notes a settle that counts; ended tells that its delivery was pending
+// and is not any more.
+func (c *commit) written(s *store.Settle, ended bool) {
+	s.Outcome = store.SettleWritten
+	if ended {
+		c.count(s.Delivery.TenantID, -1, -int64(s.Delivery.Size))
+	}
+	if !c.batch.Uncounted {
+		s.Log(&c.figures, ended)
 	}
 }
 
@@ -181,9 +179,8 @@ func (c *commit) settleDelivered(s *store.Settle) (bool, error) {
 	}
 	c.settle.document = store.AppendAttempt(c.settle.document[:0], a)
 	c.settle.firsts.add(int64(a.ID), string(c.settle.document), sqlstore.BytesOrNull(a.Excerpt))
-	c.endedBy(s)
+	c.written(s, true)
 	c.keep(d.TenantID, store.StoredByAttempt(len(c.settle.document)+len(a.Excerpt)))
-	s.Outcome, s.Written = store.SettleWritten, true
 	return true, nil
 }
 
@@ -240,9 +237,9 @@ func (c *commit) settleEnd(s *store.Settle) error {
 		return err
 	}
 	if changed == 1 {
-		c.endedBy(s)
-		c.replays.Add(s, s.Ended)
-		s.Outcome, s.Written = store.SettleWritten, true
+		ended := d.State != hook.Pending
+		c.written(s, ended)
+		c.replays.Add(s, ended)
 		return nil
 	}
 	s.Outcome = store.SettleGone
@@ -252,13 +249,16 @@ func (c *commit) settleEnd(s *store.Settle) error {
 	row := c.row[:4]
 	found, err := c.first(c.settle.find.bind(int64(d.ID)), row)
 	if found && row[0] == int64(d.State) && row[1] == int64(s.Prev) && row[2] == orNull(d.Reason) && row[3] == stamp(d.SettledAt) {
-		s.Outcome, c.repeated = store.SettleWritten, true // by an earlier run
+		s.Outcome = store.SettleWritten // by an earlier run
 	}
 	return err
 }
 
-// addAttempt adds the row of an attempt.
-func (c *commit) addAttempt(a *hook.Attempt) {
+// addAttempt adds the row of an attempt; ended tells that its replay has nothing
+// more to expect.
+func (c *commit) addAttempt(s *store.Settle, ended bool) {
+	c.replays.Add(s, ended)
+	a := s.Attempt
 	detail := c.detail(&a.Detail)
 	c.settle.attempts.add(int64(a.ID), int64(a.TenantID), int64(a.DeliveryID), int64(a.EndpointID), int64(a.EventID),
 		int64(a.Number), int64(a.Run), int64(a.Kind), int64(a.Class), int64(a.Reason), bit(a.Charged), int64(a.Status),

@@ -86,6 +86,11 @@ func (dialect) Hint(index string) string { return " INDEXED BY " + index }
 // ForUpdate implements sqlstore.Dialect: there is one writer.
 func (dialect) ForUpdate(string) string { return "" }
 
+// Some implements sqlstore.Dialect.
+func (dialect) Some(table string) string {
+	return "rowid IN (SELECT rowid FROM " + table + " LIMIT $1)"
+}
+
 // FirstAttempt implements sqlstore.Dialect.
 func (dialect) FirstAttempt() visible.SQL {
 	return `

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
@@ -54,7 +55,7 @@ func (d *DB) cancelSome(ctx context.Context, tenant, endpoint hook.ID, now time.
 		if err := sqlstore.AddUsage(t, tenant, -n, -bytes); err != nil {
 			return err
 		}
-		return sqlstore.CountCancelled(t, now, tenant, endpoint, n)
+		return sqlstore.Count(t, now, stats.Owner{Tenant: tenant, Endpoint: endpoint}, stats.Cancelled, n)
 	})
 	return n, err
 }

@@ -24,7 +24,7 @@ type fastPath struct {
 	settle                        settleStatements
 	saveLane                      single
 	addUsage                      single
-	putFigures                    single
+	logFigures                    single
 	addTally                      single
 }
 
@@ -37,7 +37,7 @@ func newFastPath() fastPath {
 		settle:     newSettleStatements(),
 		saveLane:   single{query: saveLane},
 		addUsage:   single{query: addUsage},
-		putFigures: single{query: putFigures},
+		logFigures: single{query: logFigures},
 		addTally:   single{query: addTally},
 	}
 }

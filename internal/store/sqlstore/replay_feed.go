@@ -136,13 +136,13 @@ RETURNING endpoint_id, size`, []any{locked, f.Now, f.Replay.ID, f.Replay.Filter.
 		return err
 	}
 	for _, endpoint := range fed.Endpoints {
-		n := 0
+		n := int64(0)
 		for _, e := range endpoints {
 			if e == endpoint {
 				n++
 			}
 		}
-		if err := count(tx, f.Replay.ID, f.Now, f.Replay.TenantID, endpoint, stats.Reopened, uint64(n)); err != nil {
+		if err := Count(tx, f.Now, stats.Owner{Tenant: f.Replay.TenantID, Endpoint: endpoint}, stats.Reopened, n); err != nil {
 			return err
 		}
 	}

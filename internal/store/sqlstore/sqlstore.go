@@ -41,6 +41,9 @@ type Dialect interface {
 	// ForUpdate follows a query whose rows of one table nobody else may change
 	// before the transaction ends.
 	ForUpdate(table string) string
+	// Some is the condition that a row is one of $1 rows of a table that has no
+	// key, whichever.
+	Some(table string) string
 	// LanesFrom returns the source of a list of lanes and its first condition. It
 	// begins with what is rarest: storms and warnings, then open lanes.
 	LanesFrom(f store.LaneFilter) string
@@ -99,7 +102,9 @@ const (
 	LockConfigShared                 // the same for all who need them to stay as they are; accepts hold it
 	LockKeys                         // whoever revokes API keys, so that two cannot revoke the last two
 	LockReplays                      // the replay that starts, so that two never feed one endpoint
-	LockStats                        // whoever makes coarser figures of finer ones
+	LockStats                        // whoever adds to figures
+	LockShard                        // what depends on the owner of a shard, shared: it stays the owner
+	LockChannels                     // whoever decides notices for channels, or removes channels
 )
 
 // Tables implements most of the roles that serve people. A dialect embeds it.

@@ -2,7 +2,10 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -37,84 +40,214 @@ func scanPoint(r Row, p *stats.Point) error {
 	return err
 }
 
-const (
-	findFigures = `
-SELECT data FROM stats WHERE level = $1 AND subject = $2 AND step = $3 AND at = $4 AND writer = $5`
+const readTroubled = `SELECT DISTINCT level, subject FROM stats WHERE trouble = 1 AND at >= $1`
 
-	putFigures = `
-INSERT INTO stats (level, subject, step, at, writer, data) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (level, subject, step, at, writer) DO UPDATE SET data = excluded.data`
-)
-
-// figuresKey is the key of a row of figures.
-type figuresKey struct {
-	subject stats.Subject
-	step    stats.Step
-	at      int64
-	writer  hook.ID
+// Troubled implements store.StatsReader.
+func (t *Tables) Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error) {
+	return list(ctx, t, "find troubled endpoints", func(r Row, s *stats.Subject) error { return r.Scan(&s.Level, &s.ID) },
+		&Query{SQL: readTroubled, Args: []any{stats.Minutes.Floor(since).Unix()}})
 }
 
-func (k *figuresKey) args() []any {
-	return []any{k.subject.Level, k.subject.ID, k.step, k.at, k.writer}
-}
+const insertLog = `INSERT INTO stats_log (at, data) VALUES ($1, $2)`
 
-// addFigures adds to a row of figures, which nobody else may write meanwhile.
-func addFigures(tx Tx, k figuresKey, c stats.Counts) error {
-	err := tx.Query(findFigures, k.args(), func(r Row) error {
-		var data []byte
-		if err := r.Scan(&data); err != nil {
-			return err
-		}
-		before, err := stats.Unpack(data)
-		c.Merge(before)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(putFigures, append(k.args(), c.Append(nil))...)
-	return err
-}
-
-// CountCancelled counts deliveries that ended with their endpoint, whose number
-// stands for the writer.
-func CountCancelled(tx Tx, now time.Time, tenant, endpoint hook.ID, n int64) error {
+// Count logs in a transaction that something happened to n deliveries.
+func Count(tx Tx, now time.Time, of stats.Owner, c stats.Counter, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	if err := tx.Lock(LockStats, endpoint); err != nil {
-		return err
-	}
-	return count(tx, endpoint, now, tenant, endpoint, stats.Cancelled, uint64(n))
+	var l stats.Log
+	l.Begin(0, of)
+	l.Count(c, uint64(n))
+	l.End()
+	_, err := tx.Exec(insertLog, now.Unix(), l.Packed())
+	return err
 }
 
-// count counts deliveries of an endpoint that a person changed, in the change's
-// own transaction. The writer is the change, or who else writes no two of them at
-// a time.
-func count(tx Tx, writer hook.ID, now time.Time, tenant, endpoint hook.ID, counter stats.Counter, n uint64) error {
-	var c stats.Counts
-	c.Add(counter, n)
-	for _, s := range []stats.Subject{{Level: stats.OfEndpoint, ID: endpoint}, {Level: stats.OfTenant, ID: tenant}, {Level: stats.OfSystem}} {
-		k := figuresKey{s, stats.Minutes, stats.Minutes.Floor(now).Unix(), writer}
-		if err := addFigures(tx, k, c.Clone()); err != nil {
+const takeLogs = `DELETE FROM stats_log WHERE %s RETURNING at, data, written, ended`
+
+// FoldStats implements store.StatsKeeper. A damaged log does not stop the others.
+func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
+	var damaged error
+	err = t.dialect.Change(ctx, "add up figures", func(tx Tx) error {
+		if err := tx.Lock(LockStats, 0); err != nil {
+			return err
+		}
+		var logs []stats.Record
+		if err := tx.Query(fmt.Sprintf(takeLogs, t.dialect.Some("stats_log")), []any{limit}, Collect(&logs, scanLog)); err != nil {
+			return err
+		}
+		n = len(logs)
+		sums := make(stats.Sums)
+		for i := range logs {
+			damaged = errors.Join(damaged, sums.Add(&logs[i]))
+		}
+		pieces := make(map[piece]stats.Counts, len(sums))
+		for _, r := range sums.Rows() {
+			pieces[piece{r.Subject.Level, stats.Minutes, r.Minute, r.Subject.ID}] = r.Counts
+		}
+		if err := t.tellPending(tx, pieces); err != nil {
+			return err
+		}
+		return t.addFigures(tx, pieces)
+	})
+	return n, errors.Join(err, damaged)
+}
+
+const pendingOf = `SELECT tenant_id, sum(pending) FROM tenant_usage GROUP BY tenant_id`
+
+// tellPending tells how much is pending now, as of the latest minute that anything
+// is known of.
+func (t *Tables) tellPending(tx Tx, pieces map[piece]stats.Counts) error {
+	latest := int64(0)
+	for p := range pieces {
+		latest = max(latest, p.at)
+	}
+	if latest == 0 {
+		return nil
+	}
+	tell := func(p piece, n int64) {
+		if c, ok := pieces[p]; ok {
+			c.Tell(stats.Pending, uint64(max(n, 0)))
+			pieces[p] = c
+		}
+	}
+	all := int64(0)
+	err := tx.Query(pendingOf, nil, func(r Row) error {
+		var tenant hook.ID
+		var n int64
+		if err := r.Scan(&tenant, &n); err != nil {
+			return err
+		}
+		all += n
+		tell(piece{stats.OfTenant, stats.Minutes, latest, tenant}, n)
+		return nil
+	})
+	tell(piece{stats.OfSystem, stats.Minutes, latest, 0}, all)
+	return err
+}
+
+func scanLog(r Row, l *stats.Record) error {
+	var at int64
+	var written, ended *string
+	if err := r.Scan(&at, &l.Packed, &written, &ended); err != nil {
+		return err
+	}
+	l.At = time.Unix(at, 0)
+	var err, more error
+	l.Written, err = idSet(written)
+	l.Ended, more = idSet(ended)
+	return errors.Join(err, more)
+}
+
+// idSet reads ids between commas.
+func idSet(text *string) (map[hook.ID]bool, error) {
+	if text == nil {
+		return nil, nil
+	}
+	set := make(map[hook.ID]bool)
+	for word := range strings.SplitSeq(*text, ",") {
+		if word == "" {
+			continue
+		}
+		id, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		set[hook.ID(id)] = true
+	}
+	return set, nil
+}
+
+// piece names a row of figures.
+type piece struct {
+	level   stats.Level
+	step    stats.Step
+	at      int64
+	subject hook.ID
+}
+
+const (
+	findFigures = `
+SELECT subject, data FROM stats WHERE level = $1 AND step = $2 AND at = $3 AND %s`
+
+	putFigures = `
+INSERT INTO stats (level, step, at, subject, trouble, data) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (level, subject, step, at) DO UPDATE SET trouble = excluded.trouble, data = excluded.data`
+)
+
+// addFigures adds to pieces, which nobody else does at the same time.
+func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
+	alike := make(map[piece][]hook.ID) // by all but the subject
+	for p := range pieces {
+		subject := p.subject
+		p.subject = 0
+		alike[p] = append(alike[p], subject)
+	}
+	for p, subjects := range alike {
+		find := fmt.Sprintf(findFigures, t.dialect.Among("subject", "$4"))
+		err := tx.Query(find, []any{p.level, p.step, p.at, subjects}, func(r Row) error {
+			var data []byte
+			if err := r.Scan(&p.subject, &data); err != nil {
+				return err
+			}
+			before, err := stats.Unpack(data)
+			before.Merge(pieces[p])
+			pieces[p] = before
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	rows := make([][]any, 0, len(pieces))
+	for p, c := range pieces {
+		trouble := 0
+		if c.Trouble() {
+			trouble = 1
+		}
+		rows = append(rows, []any{p.level, p.step, p.at, p.subject, trouble, c.Append(nil)})
+	}
+	return tx.ExecAll(putFigures, rows)
 }
 
 const (
 	oldFigures = `
-SELECT level, subject, at, writer, data FROM stats WHERE step = $1 AND at < $2 ORDER BY at, level, subject, writer LIMIT $3`
+SELECT level, subject, at, data FROM stats WHERE step = $1 AND at < $2 ORDER BY at, level, subject LIMIT $3`
 
 	dropFigures = `
-DELETE FROM stats WHERE level = $1 AND subject = $2 AND step = $3 AND at = $4 AND writer = $5`
+DELETE FROM stats WHERE level = $1 AND step = $2 AND at = $3 AND subject = $4`
 )
 
-// oldRow is a row of figures that becomes part of a coarser one.
-type oldRow struct {
-	figuresKey
+// oldPiece is a row that is past its age.
+type oldPiece struct {
+	piece
 	counts stats.Counts
+}
+
+func (o *oldPiece) args() []any { return []any{o.level, o.step, o.at, o.subject} }
+
+// takeOld removes pieces of a step that began before a moment.
+func takeOld(tx Tx, step stats.Step, before time.Time, limit int) ([]oldPiece, error) {
+	var rows []oldPiece
+	if err := tx.Query(oldFigures, []any{step, before.Unix(), limit}, Collect(&rows, scanOld)); err != nil {
+		return nil, err
+	}
+	drop := make([][]any, len(rows))
+	for i := range rows {
+		rows[i].step = step
+		drop[i] = rows[i].args()
+	}
+	return rows, tx.ExecAll(dropFigures, drop)
+}
+
+func scanOld(r Row, o *oldPiece) error {
+	var data []byte
+	if err := r.Scan(&o.level, &o.subject, &o.at, &data); err != nil {
+		return err
+	}
+	counts, err := stats.Unpack(data)
+	o.counts = counts
+	return err
 }
 
 // RollUp implements store.StatsKeeper.
@@ -127,55 +260,29 @@ func (t *Tables) RollUp(ctx context.Context, from stats.Step, before time.Time, 
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
-		var rows []oldRow
-		if err := tx.Query(oldFigures, []any{from, into.Floor(before).Unix(), limit}, Collect(&rows, scanOld)); err != nil {
+		rows, err := takeOld(tx, from, into.Floor(before), limit)
+		if err != nil {
 			return err
 		}
 		n = len(rows)
-		sums := make(map[figuresKey]stats.Counts)
-		var drop [][]any
+		pieces := make(map[piece]stats.Counts)
 		for _, r := range rows {
-			r.step = from
-			drop = append(drop, r.args())
-			k := figuresKey{r.subject, into, into.Floor(time.Unix(r.at, 0)).Unix(), 0}
-			sum := sums[k]
+			p := piece{r.level, into, into.Floor(time.Unix(r.at, 0)).Unix(), r.subject}
+			sum := pieces[p]
 			sum.Merge(r.counts)
-			sums[k] = sum
+			pieces[p] = sum
 		}
-		for k, c := range sums {
-			if err := addFigures(tx, k, c); err != nil {
-				return err
-			}
-		}
-		return tx.ExecAll(dropFigures, drop)
+		return t.addFigures(tx, pieces)
 	})
 	return n, err
-}
-
-func scanOld(r Row, o *oldRow) error {
-	var data []byte
-	if err := r.Scan(&o.subject.Level, &o.subject.ID, &o.at, &o.writer, &data); err != nil {
-		return err
-	}
-	counts, err := stats.Unpack(data)
-	o.counts = counts
-	return err
 }
 
 // DropStats implements store.StatsKeeper.
 func (t *Tables) DropStats(ctx context.Context, step stats.Step, before time.Time, limit int) (n int, err error) {
 	err = t.dialect.Change(ctx, "remove old figures", func(tx Tx) error {
-		var rows []oldRow
-		if err := tx.Query(oldFigures, []any{step, before.Unix(), limit}, Collect(&rows, scanOld)); err != nil {
-			return err
-		}
+		rows, err := takeOld(tx, step, before, limit)
 		n = len(rows)
-		var drop [][]any
-		for _, r := range rows {
-			r.step = step
-			drop = append(drop, r.args())
-		}
-		return tx.ExecAll(dropFigures, drop)
+		return err
 	})
 	return n, err
 }

@@ -112,6 +112,8 @@ var tenantRemains = [...]string{
 	`DELETE FROM api_keys WHERE tenant_id = $1`,
 	`DELETE FROM tenant_usage WHERE tenant_id = $1`,
 	`DELETE FROM replays WHERE tenant_id = $1`,
+	`DELETE FROM notices WHERE result = 1 AND channel_id IN (SELECT id FROM alert_channels WHERE tenant_id = $1)`,
+	`DELETE FROM alert_channels WHERE tenant_id = $1`,
 	`DELETE FROM tenants WHERE id = $1`,
 }
 
@@ -119,6 +121,9 @@ var tenantRemains = [...]string{
 func (t *Tables) DeleteTenant(ctx context.Context, id hook.ID, a hook.Audit) error {
 	return t.change(ctx, "delete tenant", a, func(tx Tx) error {
 		if err := tx.Lock(LockConfig, id); err != nil {
+			return err
+		}
+		if err := tx.Lock(LockChannels, 0); err != nil {
 			return err
 		}
 		if used, err := one(tx, ScanValue[bool], tenantInUse, id); err != nil || used {

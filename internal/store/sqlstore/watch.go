@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -24,8 +25,9 @@ WHERE w.updated_at <= excluded.updated_at`
 	deleteLaneWatch = `DELETE FROM lane_watch WHERE endpoint_id = $1`
 
 	saveNodeWatch = `
-INSERT INTO node_watch AS n (node_id, lanes, opened, depth, updated_at) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (node_id) DO UPDATE SET lanes = excluded.lanes, opened = excluded.opened, depth = excluded.depth, updated_at = excluded.updated_at
+INSERT INTO node_watch AS n (node_id, lanes, opened, depth, health, updated_at) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (node_id) DO UPDATE SET lanes = excluded.lanes, opened = excluded.opened, depth = excluded.depth, health = excluded.health,
+  updated_at = excluded.updated_at
 WHERE n.updated_at <= excluded.updated_at`
 )
 
@@ -49,7 +51,11 @@ func (t *Tables) SaveWatch(ctx context.Context, s store.WatchSave) error {
 		if err := tx.ExecAll(deleteLaneWatch, gone); err != nil || s.Node == nil {
 			return err
 		}
-		_, err := tx.Exec(saveNodeWatch, s.Node.NodeID, s.Node.Lanes, s.Node.Opened, s.Node.Depth, s.Node.UpdatedAt)
+		health, err := json.Marshal(s.Node.Health)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(saveNodeWatch, s.Node.NodeID, s.Node.Lanes, s.Node.Opened, s.Node.Depth, raw(health), s.Node.UpdatedAt)
 		return err
 	})
 }
@@ -77,12 +83,12 @@ func (t *Tables) LaneWatches(ctx context.Context, endpoints []hook.ID) ([]hook.L
 	return list(ctx, t, "read watches", scanLaneWatch, q)
 }
 
-const nodeWatches = `SELECT node_id, lanes, opened, depth, updated_at FROM node_watch WHERE updated_at >= $1`
+const nodeWatches = `SELECT node_id, lanes, opened, depth, health, updated_at FROM node_watch WHERE updated_at >= $1`
 
 // NodeWatches implements store.Watch.
 func (t *Tables) NodeWatches(ctx context.Context, since time.Time) ([]hook.NodeWatch, error) {
 	return list(ctx, t, "read node watches", func(r Row, n *hook.NodeWatch) error {
-		return r.Scan(&n.NodeID, &n.Lanes, &n.Opened, &n.Depth, Time(&n.UpdatedAt))
+		return r.Scan(&n.NodeID, &n.Lanes, &n.Opened, &n.Depth, Document(&n.Health), Time(&n.UpdatedAt))
 	}, &Query{SQL: nodeWatches, Args: []any{since}})
 }
 
@@ -140,17 +146,36 @@ func (t *Tables) ListLanes(ctx context.Context, f store.LaneFilter, p store.Page
 	return list(ctx, t, "list lanes", scanEndpoint, LanesQuery(t.dialect, f, p))
 }
 
+// HaltedEndpointsQuery returns the query of HaltedEndpoints.
+func HaltedEndpointsQuery(d Dialect, limit int) *Query {
+	return &Query{SQL: `SELECT id, tenant_id, state, state_reason FROM endpoints` + d.Hint("endpoints_halted") + `
+WHERE state <> 0 AND deleted_at IS NULL LIMIT $1`, Args: []any{limit}}
+}
+
+// HaltedEndpoints implements store.LaneLog.
+func (t *Tables) HaltedEndpoints(ctx context.Context, limit int) ([]store.HaltedEndpoint, error) {
+	return list(ctx, t, "list halted endpoints", func(r Row, h *store.HaltedEndpoint) error {
+		return r.Scan(&h.EndpointID, &h.TenantID, &h.State, &h.Reason)
+	}, HaltedEndpointsQuery(t.dialect, limit))
+}
+
 const insertOperational = `
 INSERT INTO operational_events (id, tenant_id, endpoint_id, type, at, detail) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING`
 
 // WriteOperational implements store.OperationalLog.
 func (t *Tables) WriteOperational(ctx context.Context, events []hook.OperationalEvent) error {
+	return t.dialect.Change(ctx, "write operational events", func(tx Tx) error {
+		return tx.ExecAll(insertOperational, operationalRows(events))
+	})
+}
+
+func operationalRows(events []hook.OperationalEvent) [][]any {
 	rows := make([][]any, len(events))
 	for i := range events {
 		e := &events[i]
 		rows[i] = []any{e.ID, OrNull(e.TenantID), OrNull(e.EndpointID), string(e.Type), e.At, raw(e.Detail)}
 	}
-	return t.dialect.Change(ctx, "write operational events", func(tx Tx) error { return tx.ExecAll(insertOperational, rows) })
+	return rows
 }
 
 // OperationalQuery returns the query of ListOperational. It walks the index of the

@@ -125,7 +125,7 @@ func keyConcurrent(w *world) {
 	errs := make([]error, batches)
 	for i := range batches {
 		wg.Go(func() {
-			b := &store.Batch{Node: w.node.ID, Now: w.now, Ledger: store.NewLedger(all[i*perBatch].Event.ID), Accepts: all[i*perBatch : (i+1)*perBatch]}
+			b := &store.Batch{Node: w.node.ID, Now: w.now, Accepts: all[i*perBatch : (i+1)*perBatch]}
 			errs[i] = w.db.Commit(w.ctx(), b)
 		})
 	}

@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"cmp"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -16,7 +19,10 @@ var statsTests = []test{
 	{"a commit that runs again is counted once", statsRerun},
 	{"a commit that failed is not counted", statsFailed},
 	{"what a person ends or sends again is counted", statsByHand},
-	{"writers do not write over each other", statsWriters},
+	{"a batch can go uncounted", statsUncounted},
+	{"several who add up count everything once", statsFolders},
+	{"endpoints with trouble are found", statsTroubled},
+	{"the greatest and the least of what was there are kept", statsGauges},
 	{"minutes become hours and days, and nothing is lost", statsRollUp},
 	{"old figures are removed, young ones stay", statsDrop},
 }
@@ -27,9 +33,22 @@ var (
 	systemStats   = stats.Subject{Level: stats.OfSystem}
 )
 
+// fold adds up all logs.
+func (w *world) fold() {
+	w.t.Helper()
+	for {
+		n, err := w.db.FoldStats(w.ctx(), 7)
+		w.check(err, "FoldStats")
+		if n == 0 {
+			return
+		}
+	}
+}
+
 // total adds up the figures of a subject.
 func (w *world) total(s stats.Subject) stats.Counts {
 	w.t.Helper()
+	w.fold()
 	points, err := w.db.Stats(w.ctx(), s, start.Add(-48*time.Hour), w.now.Add(400*24*time.Hour))
 	w.check(err, "Stats")
 	return stats.Total(points)
@@ -130,7 +149,7 @@ func statsRerun(w *world) {
 	e := w.endpoint(ten)
 	d := w.delivery(w.stored(ten, e).Deliveries[0].ID)
 	b := &store.Batch{
-		Node: w.node.ID, Now: w.now, Ledger: w.ledger,
+		Node: w.node.ID, Now: w.now,
 		Accepts: []*store.Accept{w.accept(ten, e), w.keyed(ten, "k", 1, e), w.keyed(ten, "k", 1, e)},
 		Settles: []*store.Settle{w.success(d)},
 	}
@@ -181,14 +200,99 @@ func statsByHand(w *world) {
 	w.wantStats(systemStats, want, "of all")
 }
 
-func statsWriters(w *world) {
+func statsUncounted(w *world) {
 	ten := w.tenant()
 	e := w.endpoint(ten)
+	a := w.accept(ten, e)
+	w.commit(&store.Batch{Accepts: []*store.Accept{a}, Uncounted: true})
+	w.commit(&store.Batch{Settles: []*store.Settle{w.success(a.Deliveries[0])}, Uncounted: true})
+	w.wantStats(systemStats, map[stats.Counter]uint64{stats.Events: 0, stats.Accepted: 0, stats.Delivered(1): 0}, "uncounted")
+}
+
+// statsFolders adds up while commits go on, from several sides.
+func statsFolders(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	const commits = 40
+	done := make(chan struct{})
+	var wg sync.WaitGroup
 	for range 3 {
-		w.commit(&store.Batch{Accepts: []*store.Accept{w.accept(ten, e)}, Ledger: store.NewLedger(w.id())})
-		w.stored(ten, e)
+		wg.Go(func() {
+			for {
+				if _, err := w.db.FoldStats(w.ctx(), 3); err != nil {
+					w.t.Errorf("FoldStats: %v", err)
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
 	}
-	w.wantStats(endpointStats(e.ID), map[stats.Counter]uint64{stats.Accepted: 6}, "of four writers")
+	for range commits {
+		w.written(w.success(w.delivery(w.stored(ten, e).Deliveries[0].ID)))
+	}
+	close(done)
+	wg.Wait()
+	want := map[stats.Counter]uint64{stats.Accepted: commits, stats.Delivered(1): commits, stats.Attempts(hook.First): commits}
+	for _, s := range []stats.Subject{endpointStats(e.ID), tenantStats(ten.ID), systemStats} {
+		w.wantStats(s, want, "after all")
+	}
+}
+
+func statsGauges(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	a, b := w.stored(ten, e), w.stored(ten, e, w.endpoint(ten))
+	w.fold()
+	first, second := w.success(a.Deliveries[0]), w.retry(b.Deliveries[0], time.Minute)
+	for i, s := range []*store.Settle{first, second} {
+		s.Attempt.Detail.LaneState = []string{"open", "closed"}[i]
+		s.Attempt.Detail.LaneLimit = []float64{4.9, 20}[i]
+		s.Attempt.Detail.LaneInFlight = []int{1, 0}[i]
+	}
+	w.written(first)
+	w.written(second)
+	got := w.total(endpointStats(e.ID))
+	for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 4, stats.InFlight: 1, stats.Breaker: 2} {
+		if v, told := got.Gauge(g); !told || v != want {
+			w.t.Errorf("gauge %d is %d (told: %v), want %d", g, v, told, want)
+		}
+	}
+	for name, s := range map[string]stats.Subject{"tenant": tenantStats(ten.ID), "system": systemStats} {
+		c := w.total(s)
+		if v, told := c.Gauge(stats.Pending); !told || v != 3 {
+			w.t.Errorf("%d pending of the %s (told: %v), want 3", v, name, told)
+		}
+	}
+}
+
+func statsTroubled(w *world) {
+	ten, quiet := w.tenant(), w.tenant()
+	well, failing, slow, gone := w.endpoint(ten), w.endpoint(ten), w.endpoint(ten), w.endpoint(ten)
+	calm := w.endpoint(quiet)
+	w.written(w.success(w.delivery(w.stored(quiet, calm).Deliveries[0].ID)), w.success(w.delivery(w.stored(ten, well).Deliveries[0].ID)))
+	w.deadLetters(ten, gone, 1)
+	_, err := w.db.DeleteEndpoint(w.ctx(), ten.ID, gone.ID, w.now, w.audit(ten.ID, "endpoint.delete"))
+	w.check(err, "DeleteEndpoint")
+	w.pass(time.Hour)
+	a, b := w.delivery(w.stored(ten, failing).Deliveries[0].ID), w.delivery(w.stored(ten, slow).Deliveries[0].ID)
+	since := w.now
+	w.written(w.retry(a, time.Minute))
+	w.pass(2 * time.Minute)
+	w.written(w.success(b))
+	w.fold()
+	inOrder := func(a, b stats.Subject) int { return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.ID, b.ID)) }
+	got, err := w.db.Troubled(w.ctx(), since)
+	w.check(err, "Troubled")
+	slices.SortFunc(got, inOrder)
+	w.same(got, []stats.Subject{systemStats, tenantStats(ten.ID), endpointStats(failing.ID), endpointStats(slow.ID)}, "troubled")
+	got, err = w.db.Troubled(w.ctx(), w.now)
+	w.check(err, "Troubled")
+	slices.SortFunc(got, inOrder)
+	w.same(got, []stats.Subject{systemStats, tenantStats(ten.ID), endpointStats(slow.ID)}, "troubled in the last minute")
 }
 
 // rollUp makes coarser pieces until there is nothing more to do.
@@ -246,6 +350,7 @@ func statsDrop(w *world) {
 		w.stored(ten, e)
 		w.pass(time.Hour)
 	}
+	w.fold()
 	dropped := 0
 	for range 100 {
 		n, err := w.db.DropStats(w.ctx(), stats.Minutes, start.Add(90*time.Minute), 2)

@@ -8,6 +8,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -53,6 +54,9 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Watch", watchTests},
 		{"Usage", usageTests},
 		{"Stats", statsTests},
+		{"Alerts", alertTests},
+		{"Notices", noticeTests},
+		{"Channels", channelTests},
 		{"Prune", pruneTests},
 		{"Audit", auditTests},
 		{"Store", storeTests},
@@ -97,6 +101,20 @@ var storeTests = []test{
 		w.check(err, "MaxID")
 		if newest := a.Deliveries[0].ID; got < newest && !w.db.Shared() {
 			w.t.Errorf("MaxID = %d, want at least %d", got, newest)
+		}
+	}},
+	{"the greatest id is at least that of an alert, and of a channel", func(w *world) {
+		for _, draw := range []func() hook.ID{
+			func() hook.ID { return w.channel(0).ID },
+			func() hook.ID { a := w.alert("disk_low", hook.AlertSubject{}); w.save(a); return a.ID },
+		} {
+			w.pass(time.Hour) // above the ids of audit records
+			newest := draw()
+			got, err := w.db.MaxID(w.ctx())
+			w.check(err, "MaxID")
+			if got < newest && !w.db.Shared() {
+				w.t.Errorf("MaxID = %d, want at least %d", got, newest)
+			}
 		}
 	}},
 	{"an expanded policy is stored once and may be stored again", func(w *world) {

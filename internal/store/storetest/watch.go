@@ -195,7 +195,9 @@ func watchActive(w *world) {
 }
 
 func watchNodes(w *world) {
-	a := hook.NodeWatch{NodeID: w.node.ID, Lanes: 40, Opened: 5, Depth: 1 << 40, UpdatedAt: w.now}
+	a := hook.NodeWatch{NodeID: w.node.ID, Lanes: 40, Opened: 5, Depth: 1 << 40, UpdatedAt: w.now, Health: hook.NodeHealth{
+		Name: "one", CommitP99: time.Second, OldestResult: time.Minute, ClockOffset: -3 * time.Second, DiskFree: 1 << 41, DiskReserve: 1 << 30,
+	}}
 	b := hook.NodeWatch{NodeID: w.id(), Lanes: 1, UpdatedAt: w.now.Add(-time.Minute)}
 	for _, n := range []hook.NodeWatch{{NodeID: a.NodeID, Lanes: 1, UpdatedAt: w.now.Add(-time.Second)}, a, b} {
 		w.check(w.db.SaveWatch(w.ctx(), store.WatchSave{Node: &n}), "SaveWatch")
@@ -268,6 +270,9 @@ func listLanes(w *world) {
 		w.check(err, "ListLanes "+name)
 		w.same(endpointIDs(got), endpointIDs(tc.want), name)
 	}
+	halted, err := w.db.HaltedEndpoints(w.ctx(), 10)
+	w.check(err, "HaltedEndpoints")
+	w.same(halted, []store.HaltedEndpoint{{EndpointID: all[3].ID, TenantID: ten.ID, State: hook.Paused}}, "halted endpoints")
 }
 
 func endpointIDs(list []hook.Endpoint) []hook.ID {

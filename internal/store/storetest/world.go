@@ -27,7 +27,6 @@ type world struct {
 	now      time.Time
 	node     hook.Node
 	epochs   map[int]int64 // of the shards that node holds
-	ledger   *store.Ledger
 	tenants  []hook.ID
 }
 
@@ -46,7 +45,6 @@ func newWorld(t *testing.T, s suite) *world {
 	w.check(w.db.Prepare(w.ctx(), w.now), "Prepare")
 	w.node = w.join("node-a")
 	w.take(w.node, allShards(), false)
-	w.ledger = store.NewLedger(w.id())
 	return w
 }
 
@@ -256,14 +254,7 @@ func (w *world) tryCommit(b *store.Batch) error {
 	if b.Now.IsZero() {
 		b.Now = w.now
 	}
-	if b.Ledger == nil {
-		b.Ledger = w.ledger
-	}
-	err := w.db.Commit(w.ctx(), b)
-	if err == nil {
-		b.Counted()
-	}
-	return err
+	return w.db.Commit(w.ctx(), b)
 }
 
 // settle commits one settle and returns its outcome.

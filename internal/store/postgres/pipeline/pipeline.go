@@ -28,11 +28,11 @@ type Pipeline struct {
 	ends  []int  // where each parameter ends in buf
 }
 
-// call is one statement. Each returns at most one row of arrays of ids.
+// call is one statement. Each returns at most one row of one array of ids.
 type call struct {
 	sql        string
 	parameters int
-	results    []*[]int64
+	result     *[]int64 // may be nil
 	prepared   *pgconn.StatementDescription
 }
 
@@ -57,10 +57,9 @@ func (p *Pipeline) Release() {
 // Len returns how many statements there are.
 func (p *Pipeline) Len() int { return len(p.calls) }
 
-// Query adds a statement and where its first columns go. The parameters that are
-// added next belong to it.
-func (p *Pipeline) Query(sql string, results ...*[]int64) {
-	p.calls = append(p.calls, call{sql: sql, results: results})
+// Query adds a statement. The parameters that are added next belong to it.
+func (p *Pipeline) Query(sql string, result *[]int64) {
+	p.calls = append(p.calls, call{sql: sql, result: result})
 }
 
 // Prepare prepares the statements, each once per connection.
@@ -117,8 +116,8 @@ func (p *Pipeline) read(wire *pgconn.Pipeline, types *pgtype.Map) error {
 		}
 		var scanErr error
 		for rows.NextRow() {
-			for i, result := range c.results {
-				scanErr = errors.Join(scanErr, types.Scan(pgtype.Int8ArrayOID, pgx.BinaryFormatCode, rows.Values()[i], result))
+			if c.result != nil {
+				scanErr = types.Scan(pgtype.Int8ArrayOID, pgx.BinaryFormatCode, rows.Values()[0], c.result)
 			}
 		}
 		if _, err := rows.Close(); err != nil || scanErr != nil {
@@ -150,6 +149,12 @@ func (p *Pipeline) ID(v int64) {
 // Number adds an integer parameter.
 func (p *Pipeline) Number(v int32) {
 	p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(v))
+	p.end()
+}
+
+// Bytes adds a bytea parameter.
+func (p *Pipeline) Bytes(b []byte) {
+	p.buf = append(p.buf, b...)
 	p.end()
 }
 
