@@ -37,6 +37,7 @@ type DB interface {
 	Maintenance
 	StatsReader
 	StatsKeeper
+	QueueReader
 
 	// Shared reports whether several nodes may work on this database. When it
 	// is false there is one owner, leases never expire and no hints are needed.

@@ -6,7 +6,11 @@ import (
 )
 
 // Queries of the watch whose plans are tested.
-const RetryDepthQuery = retryDepth
+const (
+	RetryDepthQuery  = retryDepth
+	QueueQuery       = queueOf
+	DeadLettersQuery = deadLetters
+)
 
 // ActiveLaneWatchesQuery, LaneQuery and OperationalQuery are made by sqlstore.
 func ActiveLaneWatchesQuery() string { return sqlstore.ActiveLaneWatchesQuery(dialect{}, 1).SQL }

@@ -53,6 +53,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Watch", watchTests},
 		{"Usage", usageTests},
 		{"Stats", statsTests},
+		{"Queues", queueTests},
 		{"Prune", pruneTests},
 		{"Audit", auditTests},
 		{"Store", storeTests},
