@@ -78,8 +78,9 @@ var allowed = map[string]imports{
 	"internal/notify/mailer":  {libraries: in("github.com/wneessen/go-mail")},
 
 	"internal/notify/mailer/mailtest": {},
+	"internal/census":                 {own: in("internal/hook", "internal/store")},
 	"internal/metric": {
-		own:       in("internal/hook"),
+		own:       in("internal/alert", "internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),
 	},
 	"internal/api": {
@@ -106,7 +107,7 @@ var allowed = map[string]imports{
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/rest",
-		"internal/watch", "internal/metric", "internal/headroom", "internal/door",
+		"internal/watch", "internal/census", "internal/metric", "internal/headroom", "internal/door",
 	)},
 
 	"internal/config": {

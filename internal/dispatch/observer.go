@@ -1,6 +1,10 @@
 package dispatch
 
-import "github.com/breakwaterhq/breakwater/internal/hook"
+import (
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
+)
 
 // Observer hears what happens on the lanes of this node. The event loops call
 // it, so it must return at once.
@@ -27,4 +31,5 @@ type Attempted struct {
 	Reason           hook.Reason
 	State            hook.DeliveryState // the delivery's, after it
 	Attempts         int                // of the delivery, this one included
+	Took             time.Duration
 }

@@ -33,7 +33,7 @@ type Store interface {
 	WriteOperational(ctx context.Context, events []hook.OperationalEvent) error
 }
 
-// Config is what New needs. All fields are required.
+// Config is what New needs. All fields but Worst are required.
 type Config struct {
 	Store Store
 	IDs   *hook.IDSource
@@ -42,6 +42,8 @@ type Config struct {
 	// Owns reports whether the lanes of a shard are this node's. The owner of
 	// shard 0 also judges the whole fleet.
 	Owns func(shard int) bool
+	// Worst is how many lanes Figures names; 0: none.
+	Worst int
 }
 
 // Watcher watches. Make one with New.
