@@ -14,6 +14,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/lab/promtest"
 )
 
 // server is a whole server in this process.
@@ -221,5 +222,8 @@ func TestMetricsOfARunningServer(t *testing.T) {
 	}
 	if strings.Contains(metrics, "breakwater_store_commit_rows_sum 0\n") || strings.Contains(metrics, "breakwater_store_commit_duration_seconds_count 0\n") {
 		t.Error("no commit was timed")
+	}
+	if err := promtest.Find(t).CheckMetrics([]byte(metrics)); err != nil {
+		t.Error(err)
 	}
 }

@@ -83,6 +83,11 @@ var allowed = map[string]imports{
 		own:       in("internal/alert", "internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),
 	},
+	"internal/metric/promrule": {
+		own:       in("internal/alert", "internal/hook", "internal/quantity"),
+		libraries: in("go.yaml.in/yaml/v3"),
+	},
+	"internal/metric/grafana": {own: in("internal/metric")},
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
@@ -118,6 +123,7 @@ var allowed = map[string]imports{
 	// The lab: tools that try the product out, no part of serving.
 	"internal/lab/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/lab/pgtest":    {own: in("internal/lab/pgcluster")},
+	"internal/lab/promtest":  {},
 	"internal/lab/sink":      {own: in("internal/hook", "internal/quantity", "receiver")},
 	"internal/lab/sim": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
@@ -134,7 +140,7 @@ var allowed = map[string]imports{
 
 	"internal/cli": {
 		own: in(
-			"internal/api/view", "internal/app", "internal/config", "internal/quantity",
+			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
 			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/sim", "internal/lab/sink", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),

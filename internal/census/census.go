@@ -78,7 +78,9 @@ func (c *Census) Figures() hook.QueueFigures { return *c.figures.Load() }
 // Run counts until ctx ends. A count that fails leaves the last one, which says
 // how old it is.
 func (c *Census) Run(ctx context.Context) error {
-	timer := time.NewTimer(c.cfg.Every / 10) // by then the node has its shards, as a rule
+	// Soon at first: the node has just got its shards, and somebody may be looking.
+	wait := c.cfg.Every / 10
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		select {
@@ -88,7 +90,8 @@ func (c *Census) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		c.report(ctx, c.count(ctx, began))
-		timer.Reset(max(c.cfg.Every, rest*time.Since(began)))
+		wait = min(2*wait, c.cfg.Every)
+		timer.Reset(max(wait, rest*time.Since(began)))
 	}
 }
 

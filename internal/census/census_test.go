@@ -39,8 +39,10 @@ func (f *fake) PendingEndpoints(_ context.Context, shards []int) ([]store.Pendin
 func (f *fake) Queues(_ context.Context, ids []hook.ID, now time.Time, _ store.QueueBounds) (out []store.Queue, err error) {
 	time.Sleep(f.takes)
 	for _, id := range ids {
-		out = append(out, store.Queue{EndpointID: id, Ready: 1, Delayed: 2, Retrying: 3, Held: 4,
-			ReadySince: now.Add(-time.Duration(id) * time.Second), HeldSince: now.Add(-time.Minute)})
+		out = append(out, store.Queue{
+			EndpointID: id, Ready: 1, Delayed: 2, Retrying: 3, Held: 4,
+			ReadySince: now.Add(-time.Duration(id) * time.Second), HeldSince: now.Add(-time.Minute),
+		})
 	}
 	return out, nil
 }

@@ -82,6 +82,8 @@ type Desc struct {
 	Labels  []Label
 	Only    string    // when it is there; empty: always
 	Buckets []float64 // upper bounds of a histogram, in its unit
+	// By are the labels that a chart tells apart; nil: all.
+	By []string
 
 	collect func(s *sample, emit emit)
 }

@@ -333,7 +333,7 @@ func TestQueriesOfRulesNameWhatIsServed(t *testing.T) {
 					t.Errorf("%s asks for the label %s of %s", r.Name, l[1], d.Name)
 					continue
 				}
-				for _, v := range strings.Split(l[3], "|") {
+				for v := range strings.SplitSeq(l[3], "|") {
 					if !slices.Contains(d.Labels[i].Values, v) {
 						t.Errorf("%s asks for %s=%q of %s", r.Name, l[1], v, d.Name)
 					}

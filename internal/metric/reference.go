@@ -49,7 +49,7 @@ func labelText(d *Desc) string {
 		case len(l.Values) == 0:
 			out = append(out, "`"+l.Name+"`")
 		case len(l.Values) > fewValues:
-			out = append(out, fmt.Sprintf("`%s`: one of %d", l.Name, len(l.Values)))
+			out = append(out, fmt.Sprintf("%#q: one of %d", l.Name, len(l.Values)))
 		default:
 			out = append(out, "`"+l.Name+"`: "+strings.Join(l.Values, ", "))
 		}

@@ -150,7 +150,7 @@ var overviewTable = []*Desc{
 
 var destinationTable = []*Desc{
 	{
-		Name: "breakwater_attempts_total", Type: Counter, Over: Sum,
+		Name: "breakwater_attempts_total", Type: Counter, Over: Sum, By: []string{"class"},
 		Help:   "Attempts that have ended, by kind and by what came of them.",
 		Labels: []Label{{"kind", members(attemptKinds...)}, {"class", members(hook.Classes()...)}, {"reason", members(hook.Reasons()...)}},
 		// What never happened is left out: most combinations cannot. Errors of our
