@@ -46,7 +46,7 @@ const (
 	callTime  = 20 * time.Second
 	countTime = 2 * time.Minute
 	// batch is how many endpoints are counted in one call.
-	batch = 16
+	batch = 256
 	// deadMost is where counting dead letters stops.
 	deadMost = 100_000
 )

@@ -84,7 +84,7 @@ func start(t *testing.T, f *fake, owns func(int) bool) *census.Census {
 
 // many makes endpoints, more than are counted at once.
 func many() (ids []hook.ID) {
-	for i := range 40 {
+	for i := range 600 {
 		ids = append(ids, hook.ID(i+1))
 	}
 	return ids
@@ -99,7 +99,7 @@ func TestOwnLanesAreAddedUp(t *testing.T) {
 		got := c.Figures()
 		at := got.At
 		want := hook.QueueFigures{
-			At: at, Ready: 40, Delayed: 80, Retrying: 120, Held: 160, ReadySince: at.Add(-40 * time.Second), HeldSince: at.Add(-time.Minute),
+			At: at, Ready: 600, Delayed: 1200, Retrying: 1800, Held: 2400, ReadySince: at.Add(-600 * time.Second), HeldSince: at.Add(-time.Minute),
 			Lanes: 5, Holds: 6,
 			Fleet: &hook.FleetFigures{Pending: 3, PendingBytes: 30, StoredBytes: 300, Dead: map[hook.EndReason]int64{hook.DeadExpired: 7}},
 		}

@@ -48,7 +48,7 @@ func (p *Tool) CheckRules(rules []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "rules.yml")
 	if err := os.WriteFile(path, rules, 0o600); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (p *Tool) TestRules(rules, tests []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	for name, text := range map[string][]byte{"rules.yml": rules, "tests.yml": tests} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (p *Tool) CheckMetrics(text []byte) error { return p.run(text, "check", "me
 func (p *Tool) run(stdin []byte, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), runTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.path, args...)
+	cmd := exec.CommandContext(ctx, p.path, args...) //nolint:gosec // found on the path, asked by tests
 	cmd.Stdin = bytes.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {

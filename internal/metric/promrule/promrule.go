@@ -134,7 +134,7 @@ func prometheusDuration(d time.Duration) string {
 // camel makes RetryStorm of retry_storm.
 func camel(name string) string {
 	var b strings.Builder
-	for _, word := range strings.Split(name, "_") {
+	for word := range strings.SplitSeq(name, "_") {
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}
 	return b.String()

@@ -9,6 +9,7 @@ import (
 const (
 	RetryDepthQuery  = retryDepth
 	QueueQuery       = queueOf
+	QueuesQuery      = queuesOf
 	DeadLettersQuery = deadLetters
 )
 

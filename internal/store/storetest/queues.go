@@ -11,6 +11,7 @@ var queueTests = []test{
 	{"what waits is counted by what it waits for", queueStates},
 	{"a lane that sends nothing holds what is due", queueHeld},
 	{"counting and looking stop at their bounds", queueBounds},
+	{"long and short queues are counted together", queueMixed},
 	{"dead letters are counted by reason", deadByReason},
 }
 
@@ -129,4 +130,28 @@ func deadByReason(w *world) {
 		sum += n
 	}
 	w.same(sum, int64(2), "dead letters up to two")
+}
+
+// queueMixed counts endpoints of which some have more than is looked at at once.
+func queueMixed(w *world) {
+	ten := w.tenant()
+	var ids []hook.ID
+	want := map[hook.ID]int64{}
+	for _, n := range []int{1, 0, 7, 2, 5, 6, 0, 1} {
+		e := w.endpoint(ten)
+		if n > 0 {
+			w.store(w.accepts(n, ten, e)...)
+		}
+		ids = append([]hook.ID{e.ID}, ids...) // in any order
+		want[e.ID] = int64(n)
+	}
+	for _, look := range []int{1, 2, 5, 6, 100} {
+		got, err := w.db.Queues(w.ctx(), ids, w.now, store.QueueBounds{Count: 100, Look: look})
+		w.check(err, "Queues")
+		found := map[hook.ID]int64{}
+		for _, q := range got {
+			found[q.EndpointID] = q.Ready
+		}
+		w.same(found, want, "queues")
+	}
 }
