@@ -22,7 +22,6 @@ import (
 // Store is what is counted.
 type Store interface {
 	store.QueueReader
-	PendingEndpoints(ctx context.Context, shards []int) ([]store.PendingEndpoint, error)
 	Usage(ctx context.Context) (map[hook.ID]store.Usage, error)
 }
 
@@ -130,15 +129,11 @@ func (c *Census) countQueues(ctx context.Context, now time.Time, f *hook.QueueFi
 			shards = append(shards, shard)
 		}
 	}
-	pending, err := c.cfg.Store.PendingEndpoints(ctx, shards)
+	waiting, err := c.cfg.Store.WaitingEndpoints(ctx, shards)
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(pending, batch) {
-		ids := make([]hook.ID, len(some))
-		for i := range some {
-			ids[i] = some[i].ID
-		}
+	for ids := range slices.Chunk(waiting, batch) {
 		call, cancel := context.WithTimeout(ctx, callTime)
 		queues, err := c.cfg.Store.Queues(call, ids, now, bounds)
 		cancel()

@@ -25,7 +25,7 @@ type fake struct {
 	ids    []hook.ID
 }
 
-func (f *fake) PendingEndpoints(_ context.Context, shards []int) ([]store.PendingEndpoint, error) {
+func (f *fake) WaitingEndpoints(_ context.Context, shards []int) ([]hook.ID, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counts = append(f.counts, time.Now())
@@ -33,7 +33,7 @@ func (f *fake) PendingEndpoints(_ context.Context, shards []int) ([]store.Pendin
 	for _, id := range f.ids {
 		all = append(all, store.PendingEndpoint{ID: id})
 	}
-	return store.InShards(all, shards), f.err
+	return store.EndpointIDs(store.InShards(all, shards)), f.err
 }
 
 func (f *fake) Queues(_ context.Context, ids []hook.ID, now time.Time, _ store.QueueBounds) (out []store.Queue, err error) {

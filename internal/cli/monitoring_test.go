@@ -16,7 +16,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, want := range []string{
 		"alert: BreakwaterRetryStorm", "prio: page", `up{job="hooks"} == 0`, "https://wiki.example/docs/alerts.md#retry_storm",
-		"breakwater_lease_age_seconds > 30",
+		`breakwater_lease_age_seconds{job="hooks"} > 30`,
 	} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in the rules", want)

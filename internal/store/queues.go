@@ -10,6 +10,10 @@ import (
 // QueueReader counts what is stored for those who run the server. Its cost is
 // bounded, not small: it is asked now and then, and never on the way of an event.
 type QueueReader interface {
+	// WaitingEndpoints returns the endpoints of the given shards that have pending
+	// deliveries: LaneReader.PendingEndpoints for those who only look. A store that
+	// cannot be read there is not lost because of it.
+	WaitingEndpoints(ctx context.Context, shards []int) ([]hook.ID, error)
 	// Queues counts the pending deliveries of endpoints by what they wait for.
 	Queues(ctx context.Context, endpoints []hook.ID, now time.Time, b QueueBounds) ([]Queue, error)
 	// DeadLetters counts the dead letters of all tenants by reason, and no more
@@ -60,6 +64,15 @@ func (c *QueueCounts) Queue(endpoint hook.ID) Queue {
 	q.Retrying += c.DueTried
 	q.RetryingSince = earlier(q.RetryingSince, c.TriedAt)
 	return q
+}
+
+// EndpointIDs returns the ids of endpoints.
+func EndpointIDs(all []PendingEndpoint) []hook.ID {
+	ids := make([]hook.ID, len(all))
+	for i := range all {
+		ids[i] = all[i].ID
+	}
+	return ids
 }
 
 // earlier is the earlier of two times; zero is none.

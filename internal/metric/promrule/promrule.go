@@ -111,7 +111,7 @@ func Make(cfg Config) (File, error) {
 func (c *Config) rule(name string, cond alert.Condition, meaning, more, runbook string) Rule {
 	r := Rule{
 		Alert:  "Breakwater" + camel(name),
-		Expr:   cond.Query,
+		Expr:   c.ofJob(cond.Query),
 		Labels: map[string]string{c.SeverityLabel: cond.Severity.String(), ruleLabel: name},
 		Annotations: map[string]string{
 			"summary": meaning, "description": more + " Now: {{ $value }}.", "runbook_url": c.Docs + "/" + runbook,
@@ -121,6 +121,20 @@ func (c *Config) rule(name string, cond alert.Condition, meaning, more, runbook 
 		r.For = prometheusDuration(cond.For)
 	}
 	return r
+}
+
+var metricName = regexp.MustCompile(`\bbreakwater_[a-z_]+\{?`)
+
+// ofJob makes a query ask the nodes of the job only: a Prometheus may scrape those
+// of several databases, whose figures have nothing to do with each other.
+func (c *Config) ofJob(query string) string {
+	job := fmt.Sprintf("job=%q", c.Job)
+	return metricName.ReplaceAllStringFunc(query, func(name string) string {
+		if rest, more := strings.CutSuffix(name, "{"); more {
+			return rest + "{" + job + ","
+		}
+		return name + "{" + job + "}"
+	})
 }
 
 // prometheusDuration writes whole milliseconds the way Prometheus reads them.
@@ -191,7 +205,7 @@ func selfRules(c *Config) []SelfRule {
 		},
 		{
 			"node_down", "A node of Breakwater does not answer.", "Look at its process and its log; with other nodes deliveries go on.",
-			page(fmt.Sprintf(`up{job=%q} == 0`, c.Job), time.Minute),
+			warning(fmt.Sprintf(`up{job=%q} == 0`, c.Job), time.Minute),
 		},
 		{
 			"node_restarts", "A node of Breakwater starts again and again.", "Look at the last lines of its log.",
@@ -199,7 +213,7 @@ func selfRules(c *Config) []SelfRule {
 		},
 		{
 			"shards_without_owner", "Some shards have no owner: nobody delivers to their endpoints.", "Look whether all nodes reach the database.",
-			page(fmt.Sprintf(`sum(breakwater_shards_owned) < %d`, hook.Shards), max(c.Thresholds.Duration("shard_unowned", "age"), 30*time.Second)),
+			page(fmt.Sprintf(`sum(breakwater_shards_owned) < %d`, hook.Shards), max(c.Thresholds.Duration("shard_unowned", "age"), time.Minute)),
 		},
 		{
 			"lease_not_renewed", "A node could not renew its leases and has stopped sending.", "Look whether it reaches the database, and how long commits take.",

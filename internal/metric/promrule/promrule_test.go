@@ -175,6 +175,7 @@ func TestRulesFireAndAreSilent(t *testing.T) {
 	tool := promtest.Find(t)
 	var tests []ruleTest
 	var fire, calm ruleTest // of those that ask whether an alert is open, all together
+	var elsewhere ruleTest  // what happens to another job is none of ours
 	known := map[string]bool{}
 	for _, r := range rulesOf(t, promrule.Config{}) {
 		name := r.Labels["rule"]
@@ -191,6 +192,9 @@ func TestRulesFireAndAreSilent(t *testing.T) {
 		for _, c := range cases {
 			tests = append(tests, c.test(r))
 		}
+		if slices.Contains([]string{"retry_storm", "dead_rate", "breakers_many", "shards_without_owner", "commits_slow", "node_down"}, name) {
+			elsewhere.join(cases[0].elsewhere().test(r))
+		}
 	}
 	for name := range recipes {
 		if !known[name] {
@@ -201,11 +205,12 @@ func TestRulesFireAndAreSilent(t *testing.T) {
 		t.Errorf("only %d rules ask whether an alert is open", len(fire.Expect))
 	}
 	rules := write(t, promrule.Config{})
-	if err := tool.TestRules(rules, testFile(t, append(tests, fire, calm)...)); err != nil {
+	if err := tool.TestRules(rules, testFile(t, append(tests, fire, calm, elsewhere)...)); err != nil {
 		t.Error(err)
 	}
 	// The judge must see a rule that does something else.
-	broken := bytes.Replace(rules, []byte("sum(breakwater_storms_active) > 0"), []byte("sum(breakwater_storms_active) > 1"), 1)
+	broken := bytes.Replace(rules, []byte(`sum(breakwater_storms_active{job="breakwater"}) > 0`),
+		[]byte(`sum(breakwater_storms_active{job="breakwater"}) > 1`), 1)
 	storms := slices.DeleteFunc(tests, func(c ruleTest) bool { return !strings.HasPrefix(c.Name, "BreakwaterRetryStorm ") })
 	if bytes.Equal(broken, rules) || len(storms) < 2 || tool.TestRules(broken, testFile(t, storms...)) == nil {
 		t.Error("a rule with another threshold passes")
@@ -261,11 +266,29 @@ func (c recipe) test(r promrule.Rule) ruleTest {
 	}
 	out := ruleTest{Name: fmt.Sprintf("%s fires: %v", r.Alert, c.fires), Interval: "15s"}
 	for series, values := range c.series {
-		out.Series = append(out.Series, map[string]string{"series": series, "values": values})
+		out.Series = append(out.Series, map[string]string{"series": ofJob(series, "breakwater"), "values": values})
 	}
 	out.Expect = []map[string]any{{
 		"expr":      fmt.Sprintf(`(count(ALERTS{alertname=%q,alertstate="firing",severity=%q}) > bool 0) or vector(0)`, r.Alert, r.Labels["severity"]),
 		"eval_time": fmt.Sprintf("%ds", int(c.at.Seconds())), "exp_samples": []map[string]any{{"labels": "{}", "value": want}},
 	}}
 	return out
+}
+
+// elsewhere is the same happening to another job.
+func (c recipe) elsewhere() recipe {
+	moved := recipe{at: c.at, series: map[string]string{`up{job="breakwater"}`: "1x60"}}
+	for series, values := range c.series {
+		moved.series[strings.Replace(ofJob(series, "another"), `job="breakwater"`, `job="another"`, 1)] = values
+	}
+	return moved
+}
+
+// ofJob gives a series of ours the label of its job.
+func ofJob(series, job string) string {
+	if strings.Contains(series, "job=") {
+		return series
+	}
+	name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	return name + "{" + strings.TrimPrefix(labels+",", ",") + fmt.Sprintf("job=%q}", job)
 }

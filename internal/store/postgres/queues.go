@@ -12,6 +12,13 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
+// WaitingEndpoints returns the endpoints of the given shards that have pending
+// deliveries.
+func (d *DB) WaitingEndpoints(ctx context.Context, shards []int) ([]hook.ID, error) {
+	all, err := d.PendingEndpoints(ctx, shards)
+	return store.EndpointIDs(all), err
+}
+
 // queuesOf counts what waits for endpoints. All parts walk deliveries_due and end
 // at their bounds. Scalar subqueries, and not joins: those would be hashed over
 // whole tables.

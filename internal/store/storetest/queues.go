@@ -13,6 +13,7 @@ var queueTests = []test{
 	{"counting and looking stop at their bounds", queueBounds},
 	{"long and short queues are counted together", queueMixed},
 	{"dead letters are counted by reason", deadByReason},
+	{"endpoints with pending deliveries are found by shard", waitingEndpoints},
 }
 
 var wideBounds = store.QueueBounds{Count: 1000, Look: 1000}
@@ -153,5 +154,24 @@ func queueMixed(w *world) {
 			found[q.EndpointID] = q.Ready
 		}
 		w.same(found, want, "queues")
+	}
+}
+
+func waitingEndpoints(w *world) {
+	ten := w.tenant()
+	busy, done := w.endpoint(ten), w.endpoint(ten)
+	w.endpoint(ten)
+	w.stored(ten, busy)
+	w.written(w.success(w.stored(ten, done).Deliveries[0]))
+	shard := hook.ShardOf(busy.ID)
+	for _, c := range []struct {
+		shards []int
+		want   int
+	}{{[]int{shard}, 1}, {[]int{(shard + 1) % hook.Shards}, 0}, {nil, 0}} {
+		got, err := w.db.WaitingEndpoints(w.ctx(), c.shards)
+		w.check(err, "WaitingEndpoints")
+		if len(got) != c.want || c.want == 1 && got[0] != busy.ID {
+			w.t.Errorf("endpoints of shards %v: %v", c.shards, got)
+		}
 	}
 }
