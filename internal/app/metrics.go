@@ -25,7 +25,7 @@ func (a *App) buildMetrics() (err error) {
 		return err
 	}
 	s := metric.Sources{
-		Version: a.opts.Version, Lanes: a.watch.Figures, Queues: a.census.Figures, Node: a.nodeState,
+		Version: a.opts.Version, Lanes: a.watch.Figures, Queues: a.queueFigures, Node: a.nodeState,
 		// Alerts stays nil until somebody judges alerts.
 	}
 	if a.opts.DatabaseURL == "" {
@@ -33,6 +33,16 @@ func (a *App) buildMetrics() (err error) {
 	}
 	a.metrics = metric.New(s)
 	return nil
+}
+
+// queueFigures is what the metrics show of queues. What was counted for the fleet
+// is another node's to tell as soon as that one owns shard 0.
+func (a *App) queueFigures() hook.QueueFigures {
+	f := a.census.Figures()
+	if !a.dispatcher.Owns(0) {
+		f.Fleet = nil
+	}
+	return f
 }
 
 // nodeState is what the metrics show of this process. Metrics are read only when

@@ -23,7 +23,8 @@ scrape it; ` + "`breakwater rules`" + ` prints alert rules over these metrics, `
   [policies](policies.md#what-an-answer-means), those of ` + "`alert`" + ` in [alerts](alerts.md#rules).
 - **Several nodes**: each reports what it does itself. The column says how to put nodes together. What only the store
   knows of the whole fleet is reported by one node, the owner of shard 0; the others leave it out, so that a ` + "`sum`" + ` is
-  right. While that node changes, there may be two such reports, or none, for some seconds.
+  right. When that node changes, nobody reports it until the new one has counted. While shards move, the queues of two
+  nodes may overlap until both have counted anew.
 - **How old**: counters are exact at the moment of the scrape. Lanes (breakers, storms, ratios) are looked at every 15 s.
   Queues, dead letters and what is stored are counted every 30 s, or less often when much waits:
   ` + "`breakwater_queue_count_age_seconds`" + ` says how long ago. Of one endpoint, up to 1,000,000 deliveries that are due and as
