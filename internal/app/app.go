@@ -173,10 +173,10 @@ func (a *App) build() error {
 	if err != nil {
 		return err
 	}
+	a.openTracer()
 	if err := a.buildWatch(); err != nil {
 		return err
 	}
-	a.openTracer()
 	hints, _ := a.db.(store.Hints)
 	a.dispatcher, err = dispatch.New(dispatch.Config{
 		Store: a.db, Settler: a.writer, Sender: a.client, Vault: a.vault, IDs: a.ids, Node: a.node, Log: a.log,

@@ -26,13 +26,28 @@ func (a *App) buildMetrics() (err error) {
 	}
 	s := metric.Sources{
 		Version: a.opts.Version, Lanes: a.watch.Figures, Queues: a.queueFigures, Node: a.nodeState,
-		// Alerts stays nil until somebody judges alerts.
+		Alerts: a.firing,
+	}
+	if a.tracer != nil {
+		s.Traces = func() metric.Traces { return metric.Traces(a.tracer.Counts()) }
 	}
 	if a.opts.DatabaseURL == "" {
 		s.Embedded = a.embeddedState
 	}
 	a.metrics = metric.New(s)
 	return nil
+}
+
+// firing counts the alerts that fire, if this node judges the fleet.
+func (a *App) firing() []metric.AlertCount {
+	if a.evaluator == nil {
+		return nil
+	}
+	var out []metric.AlertCount
+	for _, c := range a.evaluator.Firing() {
+		out = append(out, metric.AlertCount{Rule: c.Rule, Severity: c.Severity, Open: c.N})
+	}
+	return out
 }
 
 // queueFigures is what the metrics show of queues. What was counted for the fleet

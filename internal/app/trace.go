@@ -4,7 +4,6 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/metric"
 	"github.com/breakwaterhq/breakwater/internal/trace"
 )
 
@@ -12,9 +11,6 @@ import (
 // who would use it get a plain nil.
 func (a *App) openTracer() {
 	a.tracer = trace.Open(trace.Config{Version: a.opts.Version, Node: a.node.Name, Log: a.log})
-	if a.tracer != nil {
-		a.metrics.WatchTraces(func() metric.Traces { return metric.Traces(a.tracer.Counts()) })
-	}
 }
 
 // closeTracer sends what spans are left, within bounds. Nobody makes any more.

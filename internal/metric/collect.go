@@ -19,6 +19,7 @@ type sample struct {
 	node     Node
 	embedded *Embedded // nil: the store is elsewhere
 	alerts   []AlertCount
+	traces   *Traces // nil: nobody traces
 
 	histograms func(h *histogram, labels ...string)
 }
@@ -40,6 +41,10 @@ func (m *Metrics) sample() *sample {
 	}
 	if f := m.sources.Alerts; f != nil {
 		s.alerts = f()
+	}
+	if f := m.sources.Traces; f != nil {
+		t := f()
+		s.traces = &t
 	}
 	s.now = time.Now()
 	return s

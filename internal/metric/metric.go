@@ -34,6 +34,15 @@ type Sources struct {
 	Embedded func() Embedded
 	// Alerts counts the open alerts of the fleet, on the node that judges them.
 	Alerts func() []AlertCount
+	// Traces counts spans, if anybody traces.
+	Traces func() Traces
+}
+
+// Traces are the spans of this process so far.
+type Traces struct {
+	Sent    uint64 // taken by the collector
+	Dropped uint64 // too many were waiting
+	Failed  uint64 // given up after the collector refused them or did not answer
 }
 
 // Node is what this process knows of itself.

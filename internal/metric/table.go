@@ -373,4 +373,16 @@ var processTable = []*Desc{
 		Help:    "Operational events that were not stored because too many waited.",
 		collect: one(func(s *sample) float64 { return total(s.lanes.EventsDropped) }),
 	},
+	{
+		Name: "breakwater_trace_spans_total", Type: Counter, Over: Sum, Only: "traces",
+		Help:   "Spans that were sent to the collector, dropped because too many waited, or failed to be sent.",
+		Labels: []Label{{Name: "outcome", Values: []string{"sent", "dropped", "failed"}}},
+		collect: func(s *sample, out emit) {
+			if t := s.traces; t != nil {
+				out(total(t.Sent), "sent")
+				out(total(t.Dropped), "dropped")
+				out(total(t.Failed), "failed")
+			}
+		},
+	},
 }
