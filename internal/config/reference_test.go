@@ -34,6 +34,8 @@ Durations are Go's (` + "`30s`, `1h30m`" + `) or whole days (` + "`7d`" + `), si
 lists are separated by commas. A key with a ` + "`_file`" + ` form is a secret: it is masked wherever it is printed, and the
 file's trailing newline is cut. Setting both forms in the same place is an error.
 
+Traces follow OpenTelemetry's own variables, ` + "`OTEL_*`" + `: [traces.md](traces.md).
+
 This page is generated: ` + "`go test ./internal/config -run TestReference -update`" + `.
 
 `

@@ -51,7 +51,8 @@ func Open(cfg Config) *Tracer {
 	provider := sdk.NewTracerProvider(
 		sdk.WithSpanProcessor(entrance{q, batch}), sdk.WithSampler(linked{s.sampler}), sdk.WithResource(describe(ctx, cfg)))
 	cfg.Log.Info("traces are on", "endpoint", s.shown, "sampler", s.sampler.Description())
-	return &Tracer{provider: provider, spans: provider.Tracer("github.com/breakwaterhq/breakwater"), queue: q, collector: c}
+	spans := provider.Tracer("github.com/breakwaterhq/breakwater")
+	return &Tracer{provider: provider, spans: spans, queue: q, collector: c, attempts: newAttempts(spans, q, s.queue)}
 }
 
 // describe says who sends the spans. What the variables say goes before.

@@ -10,7 +10,6 @@ package trace
 
 import (
 	"context"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -28,6 +27,7 @@ type Tracer struct {
 	spans     trace.Tracer
 	queue     *queue
 	collector *collector
+	attempts  *attempts
 }
 
 // Counts are the spans of a process so far.
@@ -49,6 +49,7 @@ func (t *Tracer) Close() { t.closeWithin(closeTimeout) }
 func (t *Tracer) closeWithin(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	t.attempts.close()
 	t.collector.hurry()
 	_ = t.provider.Shutdown(ctx) // what was not sent is counted
 	t.queue.closed()
@@ -160,44 +161,6 @@ func (a *Answer) outcome() string {
 		return "partly_accepted"
 	}
 	return "refused"
-}
-
-// Attempted makes a span of an attempt that has ended, at an event that came in
-// the trace from. It is the root of a trace of its own, linked to the accept: an
-// attempt may happen days later, and one event can have many thousands.
-func (t *Tracer) Attempted(from hook.Trace, a *hook.Attempt, ended time.Time) {
-	accept := spanContext(from)
-	if !accept.IsValid() {
-		return
-	}
-	_, span := t.spans.Start(context.Background(), "deliver",
-		trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: accept}),
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(a.StartedAt))
-	if !span.IsRecording() {
-		return
-	}
-	span.SetAttributes(
-		keyMethod.String(method),
-		keyTenant.String(hook.TenantPrefix.Format(a.TenantID)),
-		keyEvent.String(hook.EventPrefix.Format(a.EventID)),
-		keyEndpoint.String(hook.EndpointPrefix.Format(a.EndpointID)),
-		keyDelivery.String(hook.DeliveryPrefix.Format(a.DeliveryID)),
-		keyNumber.Int(a.Number), keyKind.String(a.Kind.String()),
-		keyClass.String(a.Class.String()), keyReason.String(a.Reason.String()),
-		keyLatency.Float64(float64(a.Latency.Microseconds())/1000),
-	)
-	// The host alone: paths and queries of webhooks may hold secrets.
-	if u, err := url.Parse(a.Detail.URL); err == nil && u.Host != "" {
-		span.SetAttributes(keyAddress.String(u.Hostname()))
-	}
-	if a.Status != 0 {
-		span.SetAttributes(keyStatus.Int(a.Status))
-	}
-	if a.Class != hook.Success {
-		span.SetAttributes(keyError.String(a.Reason.String()))
-		span.SetStatus(codes.Error, a.Reason.String())
-	}
-	span.End(trace.WithTimestamp(ended))
 }
 
 // spanContext is a trace context as OpenTelemetry has it; not valid when it is

@@ -60,23 +60,23 @@ func (c *collector) of(kind tracepb.Span_SpanKind) []*tracepb.Span {
 	return slices.DeleteFunc(slices.Clone(c.spans), func(s *tracepb.Span) bool { return s.Kind != kind })
 }
 
-// told is what a receiver was told of the trace of a request.
-type told struct{ parent, state string }
+// traceHeaders are what a receiver was told of the trace of a request.
+type traceHeaders struct{ parent, state string }
 
 // tracedReceiver notes what each path is told. It fails until it is told to work.
 type tracedReceiver struct {
 	url   string
 	works atomic.Bool
 	mu    sync.Mutex
-	seen  map[string][]told
+	seen  map[string][]traceHeaders
 }
 
 func receiveTraces(t *testing.T) *tracedReceiver {
 	t.Helper()
-	r := &tracedReceiver{seen: map[string][]told{}}
+	r := &tracedReceiver{seen: map[string][]traceHeaders{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
-		r.seen[req.URL.Path] = append(r.seen[req.URL.Path], told{req.Header.Get("Traceparent"), req.Header.Get("Tracestate")})
+		r.seen[req.URL.Path] = append(r.seen[req.URL.Path], traceHeaders{req.Header.Get("Traceparent"), req.Header.Get("Tracestate")})
 		r.mu.Unlock()
 		if req.Header.Get("Content-Type") != "application/json" || !r.works.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -87,7 +87,7 @@ func receiveTraces(t *testing.T) *tracedReceiver {
 	return r
 }
 
-func (r *tracedReceiver) told(path string) []told {
+func (r *tracedReceiver) told(path string) []traceHeaders {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.seen[path])
@@ -171,14 +171,14 @@ func TestTraceLeadsFromPublisherToReceiver(t *testing.T) {
 				t.Errorf("an attempt that succeeded: %t has status %v", ok, span.Status)
 			}
 		}
-		want := told{"00-" + publisherTrace + "-" + hex.EncodeToString(accept.SpanId) + "-01", publisherState}
+		want := traceHeaders{"00-" + publisherTrace + "-" + hex.EncodeToString(accept.SpanId) + "-01", publisherState}
 		for _, got := range r.told("/asks") {
 			if got != want {
 				t.Errorf("the receiver is told %+v, want %+v", got, want)
 			}
 		}
 		for _, got := range r.told("/plain") {
-			if got != (told{}) {
+			if got != (traceHeaders{}) {
 				t.Errorf("a receiver that does not ask is told %+v", got)
 			}
 		}
@@ -200,8 +200,8 @@ func TestTraceContextPassesThroughWithoutTraces(t *testing.T) {
 		s.start()
 		r.works.Store(true)
 		r.untilBoth(t, 1)
-		want := told{"00-" + publisherTrace + "-" + publisherSpan + "-01", publisherState}
-		for path, want := range map[string]told{"/asks": want, "/plain": {}} {
+		want := traceHeaders{"00-" + publisherTrace + "-" + publisherSpan + "-01", publisherState}
+		for path, want := range map[string]traceHeaders{"/asks": want, "/plain": {}} {
 			for _, got := range r.told(path) {
 				if got != want {
 					t.Errorf("%s is told %+v, want %+v", path, got, want)
