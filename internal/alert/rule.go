@@ -56,6 +56,19 @@ func (r *Rule) Severity(level hook.AlertLevel, step int) hook.Severity {
 	return 0
 }
 
+// Severities are those that its alerts may have, lowest first.
+func (r *Rule) Severities() (out []hook.Severity) {
+	for _, at := range r.At {
+		for _, s := range at.Steps {
+			if !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Field returns a threshold of the rule by name.
 func (r *Rule) Field(name string) (Field, bool) {
 	i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Name == name })

@@ -486,7 +486,7 @@ func TestTableIsSound(t *testing.T) {
 				t.Errorf("%s.%s: bounds %s", r.Name, f.Name, f.Bounds())
 			}
 		}
-		if q := r.Query(alert.Thresholds{}); strings.Contains(regexp.MustCompile(`\{[a-z]+="[^}]*\}`).ReplaceAllString(q, ""), "{") || strings.Contains(q, "NaN") {
+		if q := r.Query(alert.Thresholds{}); strings.Contains(regexp.MustCompile(`\{[a-z]+=~?"[^}]*\}`).ReplaceAllString(q, ""), "{") || strings.Contains(q, "NaN") {
 			t.Errorf("%s: query %s has an unknown threshold", r.Name, q)
 		}
 	}

@@ -150,8 +150,8 @@ var table = []*Rule{
 		Metric:  "dead letters of all deliveries that ended", Window: day, Healthy: "below 0.5 %",
 		At:     []At{endpoint(warning), tenant(warning), system(page)},
 		Fields: []Field{percent(1, "fires above this share"), samples(100, "deliveries that ended")},
-		query: `100 * sum(increase(breakwater_deliveries_settled_total{state="dead"}[1d])) / sum(increase(breakwater_deliveries_settled_total[1d])) > {percent}` +
-			` and sum(increase(breakwater_deliveries_settled_total[1d])) >= {min_samples}`,
+		query: `100 * sum(increase(breakwater_deliveries_settled_total{state="dead"}[1d])) / sum(increase(breakwater_deliveries_settled_total{state=~"delivered|dead"}[1d])) > {percent}` +
+			` and sum(increase(breakwater_deliveries_settled_total{state=~"delivered|dead"}[1d])) >= {min_samples}`,
 		judge: deadRate,
 	},
 	{
@@ -160,8 +160,8 @@ var table = []*Rule{
 		Metric:  "deliveries delivered of all that ended", Window: time.Hour, Healthy: "99.5 % and more",
 		At:     []At{tenant(warning), system(page)},
 		Fields: []Field{percent(99, "fires below this share"), samples(100, "deliveries that ended")},
-		query: `100 * sum(increase(breakwater_deliveries_settled_total{state="delivered"}[1h])) / sum(increase(breakwater_deliveries_settled_total[1h])) < {percent}` +
-			` and sum(increase(breakwater_deliveries_settled_total[1h])) >= {min_samples}`,
+		query: `100 * sum(increase(breakwater_deliveries_settled_total{state="delivered"}[1h])) / sum(increase(breakwater_deliveries_settled_total{state=~"delivered|dead"}[1h])) < {percent}` +
+			` and sum(increase(breakwater_deliveries_settled_total{state=~"delivered|dead"}[1h])) >= {min_samples}`,
 		judge: successRate,
 	},
 	{

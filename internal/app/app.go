@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/census"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/egress"
@@ -53,6 +54,7 @@ type App struct {
 	janitor    *retention.Janitor
 	replays    *replay.Runner
 	watch      *watch.Watcher
+	census     *census.Census
 	metrics    *metric.Metrics
 	tracer     *trace.Tracer // nil: nobody traces
 	storeWatch *storeWatch
@@ -166,7 +168,7 @@ func (a *App) build() error {
 	a.writer, err = store.NewWriter(store.WriterConfig{
 		DB: a.db, Node: a.node.ID, MaxBatch: o.StoreBatch, MaxCommit: store.Load{Rows: o.StoreBatchRows},
 		MaxQueue: store.Load{Rows: o.IngestQueue, Bytes: o.IngestQueueBytes}, Local: !a.db.Shared(), SettleWait: a.settleWait(), Log: a.log,
-		Committed: a.committed, Uncounted: !o.Stats,
+		Committed: a.committed, Timed: func(rows int, took time.Duration) { a.metrics.Committed(rows, took) }, Uncounted: !o.Stats,
 	})
 	if err != nil {
 		return err
@@ -207,14 +209,14 @@ func (a *App) build() error {
 		return err
 	}
 	a.replays, err = replay.New(replay.Config{
-		Store: a.db, Lanes: a.db, Notifier: notifier{a}, IDs: a.ids, Log: a.log,
+		Store: countingFeeder{a.db, a.metrics}, Lanes: a.db, Notifier: notifier{a}, IDs: a.ids, Log: a.log,
 		Owns: a.dispatcher.Owns,
 	})
 	if err != nil {
 		return err
 	}
 	a.api, err = api.New(api.Config{
-		Store: a.db, Ingest: a.ingest, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
+		Store: a.db, Ingest: countingIngest{a.ingest, a.metrics}, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		TrustedProxies: o.TrustedProxies, Backups: a.backups(), Tracer: a.acceptTracer(),
 		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: &o.PolicyLimits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
@@ -250,7 +252,7 @@ func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) e
 	writer := start(outlive, failed, a.runWriter)
 	watcher := start(outlive, failed, a.watch.Run) // outlives those who tell it something
 	dispatcher := start(outlive, failed, a.dispatcher.Run)
-	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.api.Run, a.servePprof, a.serveMetrics,
+	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.census.Run, a.api.Run, a.servePprof, a.serveMetrics,
 		a.checkStore, a.awaitStoreLoss, a.outage.run, a.runEvaluator, a.sender.Run)
 	server := a.httpServer(guarded)
 	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })

@@ -37,6 +37,7 @@ type Options struct {
 	PprofListen    string // empty: off; loopback only
 	MetricsListen  string // empty: on Listen
 	MetricsToken   string // lets its bearer read the metrics; empty: none
+	MetricsWorst   int    // endpoints with series of their own
 
 	MaxPayload            int64
 	MaxBatchBody          int64

@@ -83,8 +83,8 @@ func (w *storeWatch) tell(t hook.OperationalType, detail any) {
 }
 
 // state is what the metrics show.
-func (w *storeWatch) state() metric.Store {
-	return metric.Store{DamagedReads: w.damaged.Load(), LogBytes: w.logBytes.Load(), LogWritten: w.written.Load(), LogLimit: w.logLimit}
+func (w *storeWatch) state() metric.Embedded {
+	return metric.Embedded{DamagedReads: w.damaged.Load(), LogBytes: w.logBytes.Load(), LogWritten: w.written.Load(), LogLimit: w.logLimit}
 }
 
 // logWarning is the share of its limit above which the log is too long. With the

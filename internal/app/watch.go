@@ -10,7 +10,6 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/door"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/metric"
-	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/watch"
 )
 
@@ -20,14 +19,13 @@ func (a *App) buildWatch() (err error) {
 	a.watch, err = watch.New(watch.Config{
 		Store: telling{a.db, a}, IDs: a.ids, Node: a.node.ID, Log: a.log,
 		Owns:   func(shard int) bool { return a.dispatcher.Owns(shard) },
-		Health: a.sharedHealth(), Calm: a.opts.AlertOptions.ResolveAfter,
+		Health: a.sharedHealth(), Calm: a.opts.AlertOptions.ResolveAfter, Worst: a.opts.MetricsWorst,
 	})
 	if err != nil {
 		return err
 	}
-	a.metrics = metric.New(a.watch.Figures)
-	if a.opts.DatabaseURL == "" {
-		a.metrics.WatchStore(a.storeWatch.state)
+	if err := a.buildMetrics(); err != nil {
+		return err
 	}
 	record := func(t hook.OperationalType, detail any) { a.watch.Record(0, 0, t, detail) }
 	a.storeWatch.record.Store(&record)
@@ -44,7 +42,7 @@ var _ dispatch.Observer = fanout{}
 
 func (f fanout) Attempted(a dispatch.Attempted) {
 	f.watch.Attempted(a.Tenant, a.Endpoint, a.Kind)
-	f.metrics.Attempted(a.Kind, a.Class, a.Reason)
+	f.metrics.Attempted(a.Kind, a.Class, a.Reason, a.Took)
 }
 
 func (f fanout) LaneOpened(tenant, endpoint hook.ID) {
@@ -61,29 +59,6 @@ func (f fanout) LaneClosed(tenant, endpoint hook.ID) {
 }
 
 func (f fanout) LaneLeft(tenant, endpoint hook.ID) { f.watch.LaneLeft(tenant, endpoint) }
-
-// committed hands a batch on that is on disk.
-func (a *App) committed(b *store.Batch) {
-	for _, s := range b.Settles {
-		if s.Outcome == store.SettleWritten && ended(s) {
-			a.metrics.Settled(s.Delivery.State, s.Delivery.Attempts)
-		}
-	}
-	a.dispatcher.Committed(b)
-}
-
-// ended reports whether a settle ended its delivery. One that only puts back
-// what the delivery was before a manual send does not.
-func ended(s *store.Settle) bool {
-	switch {
-	case s.Delivery.State == hook.Pending:
-		return false
-	case s.Attempt == nil:
-		return s.Delivery.Reason == hook.DeadExpired || s.Delivery.Reason == hook.DeadBreakerOpen
-	default:
-		return s.Attempt.Kind != hook.Manual || s.Attempt.Class == hook.Success
-	}
-}
 
 // metricsAccess says who may read the metrics on the main listener: nobody when
 // they have an address of their own.

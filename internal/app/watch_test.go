@@ -7,12 +7,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
+	"github.com/breakwaterhq/breakwater/internal/lab/promtest"
 )
 
 // server is a whole server in this process.
@@ -171,5 +173,57 @@ func TestMetricsOnTheirOwnAddress(t *testing.T) {
 	}
 	if status, _ := s.do(http.MethodGet, "http://"+own+"/v1/me", s.key, ""); status != 404 {
 		t.Errorf("the API on the metrics listener = %d", status)
+	}
+}
+
+// TestMetricsOfARunningServer: what happens to events is counted, what waits is
+// seen by what it waits for, and the worst endpoints are named when asked for.
+func TestMetricsOfARunningServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "BREAKWATER_METRICS_WORST_ENDPOINTS=5", "BREAKWATER_INGEST_MAX_PAYLOAD=1 KiB")
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(up.Close)
+	for uid, url := range map[string]string{"up": up.URL, "down": "http://" + closedPort(t) + "/"} {
+		s.api(http.MethodPost, "/v1/tenants/default/endpoints", `{"uid":"`+uid+`","url":"`+url+`","types":["`+uid+`"]}`)
+	}
+	for range 6 {
+		s.api(http.MethodPost, "/v1/tenants/default/events", `{"type":"up","payload":1}`)
+		s.api(http.MethodPost, "/v1/tenants/default/events", `{"type":"down","payload":1}`)
+	}
+	s.api(http.MethodPost, "/v1/tenants/default/events", `{"type":"up","payload":1,"delay":"1h"}`)
+	large := `{"type":"up","payload":"` + strings.Repeat("x", 2000) + `"}`
+	if status, body := s.do(http.MethodPost, s.url+"/v1/tenants/default/events", s.key, large); status != 413 {
+		t.Fatalf("a large event = %d %s", status, body)
+	}
+	for _, want := range []string{
+		"\nbreakwater_events_accepted_total 13\n",
+		`breakwater_deliveries_settled_total{attempts="1",state="delivered"} 6`,
+		"\nbreakwater_delivery_latency_seconds_count 6\n",
+		`breakwater_attempt_duration_seconds_count{class="success"} 6`,
+		`breakwater_queue_depth{state="held"} 6`,
+		`breakwater_queue_depth{state="delayed"} 1`,
+		`breakwater_queue_depth{state="ready"} 0`,
+		"\nbreakwater_pending_deliveries 7\n",
+		"\nbreakwater_shards_owned 256\n",
+		`breakwater_dead_letters{reason="exhausted"} 0`,
+		`breakwater_endpoint_breaker_open{endpoint="ep_`,
+		`breakwater_store_connections{state="idle"} `,
+		"\nbreakwater_disk_free_bytes ",
+		`breakwater_build_info{go="go1.`,
+	} {
+		s.eventually("/metrics has "+want, func() bool {
+			status, metrics := s.do(http.MethodGet, s.url+"/metrics", "", "")
+			return status == 200 && strings.Contains(metrics, want)
+		})
+	}
+	_, metrics := s.do(http.MethodGet, s.url+"/metrics", "", "")
+	if strings.Contains(metrics, "breakwater_lease_age_seconds") {
+		t.Error("SQLite has no leases, but their age is shown")
+	}
+	if strings.Contains(metrics, "breakwater_store_commit_rows_sum 0\n") || strings.Contains(metrics, "breakwater_store_commit_duration_seconds_count 0\n") {
+		t.Error("no commit was timed")
+	}
+	if err := promtest.Find(t).CheckMetrics([]byte(metrics)); err != nil {
+		t.Error(err)
 	}
 }

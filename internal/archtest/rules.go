@@ -79,8 +79,9 @@ var allowed = map[string]imports{
 	"internal/notify/mailer":  {libraries: in("github.com/wneessen/go-mail")},
 
 	"internal/notify/mailer/mailtest": {},
+	"internal/census":                 {own: in("internal/hook", "internal/store")},
 	"internal/metric": {
-		own:       in("internal/hook"),
+		own:       in("internal/alert", "internal/hook"),
 		libraries: in("github.com/prometheus/client_golang"),
 	},
 	"internal/trace": {
@@ -90,6 +91,11 @@ var allowed = map[string]imports{
 			"golang.org/x/net/http/httpguts",
 		),
 	},
+	"internal/metric/promrule": {
+		own:       in("internal/alert", "internal/hook", "internal/quantity"),
+		libraries: in("go.yaml.in/yaml/v3"),
+	},
+	"internal/metric/grafana": {own: in("internal/metric")},
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
@@ -120,7 +126,7 @@ var allowed = map[string]imports{
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest",
-		"internal/watch", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
+		"internal/watch", "internal/census", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
 		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 	)},
 
@@ -132,6 +138,7 @@ var allowed = map[string]imports{
 	// The lab: tools that try the product out, no part of serving.
 	"internal/lab/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/lab/pgtest":    {own: in("internal/lab/pgcluster")},
+	"internal/lab/promtest":  {},
 	"internal/lab/sink":      {own: in("internal/hook", "internal/quantity", "receiver")},
 	"internal/lab/sim": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
@@ -148,7 +155,7 @@ var allowed = map[string]imports{
 
 	"internal/cli": {
 		own: in(
-			"internal/api/view", "internal/app", "internal/config", "internal/quantity",
+			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
 			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/sim", "internal/lab/sink", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),

@@ -108,6 +108,8 @@ func (c *Config) serverSettings() []setting {
 			"address of its own for /metrics; when empty it is on the API's address, for loopback, admin keys and metrics.token only"),
 		row("metrics.token", text(&o.MetricsToken, "token", "16 to 256 visible ASCII characters", checkAdminKey), "",
 			"lets its bearer read /metrics; with metrics.listen nobody else may", secret),
+		row("metrics.worst_endpoints", whole(&o.MetricsWorst, 0, 100), "0",
+			"endpoints of each node, those in the worst state, that have series of their own, labelled with their ids; 0 means none"),
 		row("log.level", logLevel(&c.LogLevel), "info",
 			"least severe messages to log"),
 		row("log.format", oneOf(&c.LogFormat, "format", "json", "text"), "",

@@ -31,6 +31,7 @@ type Attempted struct {
 	Reason           hook.Reason
 	State            hook.DeliveryState // the delivery's, after it
 	Attempts         int                // of the delivery, this one included
+	Took             time.Duration
 }
 
 // Tracer makes a span of each attempt at an event that belongs to a trace. The

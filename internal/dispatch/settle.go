@@ -48,7 +48,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	r.win.Answered(f.it, s.Delivery)
 	l.d.cfg.Observer.Attempted(Attempted{
 		Tenant: r.tenant, Endpoint: r.endpoint, Kind: f.kind, Class: v.Class, Reason: v.Reason,
-		State: s.Delivery.State, Attempts: s.Delivery.Attempts,
+		State: s.Delivery.State, Attempts: s.Delivery.Attempts, Took: f.answer.Latency,
 	})
 	l.d.traced(f, s.Attempt)
 	if r.dropped { // its endpoint was deleted; what happened is recorded

@@ -162,6 +162,32 @@ type LaneFigures struct {
 	Closed        int     // breakers of lanes with traffic in the last 15 minutes
 	MaxRatio      float64 // greatest retry ratio of lanes with at least 20 attempts
 	EventsDropped uint64  // operational events that were not stored
+	Worst         []WorstLane
+}
+
+// WorstLane is one of the lanes that are in the worst state.
+type WorstLane struct {
+	LaneWatch
+	Open bool
+}
+
+// QueueFigures are what waits for the lanes of a node, as last counted.
+type QueueFigures struct {
+	At                             time.Time // zero: not counted yet
+	Ready, Delayed, Retrying, Held int64
+	// Since when the oldest waits; zero: none does.
+	ReadySince, RetryingSince, HeldSince time.Time
+
+	Lanes int // in memory
+	Holds int // told to wait by their destinations
+
+	Fleet *FleetFigures // nil: another node counts for the fleet
+}
+
+// FleetFigures are what is stored for all nodes together.
+type FleetFigures struct {
+	Pending, PendingBytes, StoredBytes int64
+	Dead                               map[EndReason]int64
 }
 
 // SystemSignal is a state of the whole fleet that needs attention.

@@ -207,6 +207,9 @@ func (l *Lane) Queued() int { return l.live.len() + l.back.len() }
 // everything.
 func (l *Lane) Paused() bool { return l.paused }
 
+// Waits reports whether a Retry-After, or a 429 without one, keeps everything back.
+func (l *Lane) Waits(now time.Time) bool { return now.Before(l.hold) }
+
 // BlockedSince returns since when the lane holds its deliveries: it is open,
 // paused or waiting for a Retry-After. Zero means that it does not.
 func (l *Lane) BlockedSince(now time.Time) time.Time {

@@ -1,9 +1,11 @@
 // Package metric holds the metrics of one server and serves them in the
 // Prometheus text format.
 //
-// Names and labels are API: see docs/operating.md. No label carries an id, a
-// URL or anything else that a customer chose; all values come from closed
-// lists, so that the number of series is bounded.
+// One table describes all of them: what is served, docs/metrics.md and the
+// dashboard follow from it. Names and labels are API. No label carries an id, a
+// URL or anything else that a customer chose, unless the operator asks for the
+// worst endpoints by name; all other values come from closed lists, so that the
+// number of series is bounded.
 //
 // It decides nothing and judges nobody: what is counted, and what is a storm,
 // is known to those who tell it. Who may read the metrics is not its business
@@ -21,59 +23,69 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// Store is the state of the embedded store at one moment.
-type Store struct {
+// Sources are asked when somebody reads the metrics, all of them once. They must
+// answer at once. Those that are nil have nothing to tell.
+type Sources struct {
+	Version string
+	Lanes   func() hook.LaneFigures
+	Queues  func() hook.QueueFigures
+	Node    func() Node
+	// Embedded is the embedded store, if that is the one.
+	Embedded func() Embedded
+	// Alerts counts the open alerts of the fleet, on the node that judges them.
+	Alerts func() []AlertCount
+}
+
+// Node is what this process knows of itself.
+type Node struct {
+	InFlight, InFlightLimit int
+	Shards                  int
+	LeaseAge                time.Duration // below 0: no leases are needed
+
+	// What waits for the writer, and how many rows may.
+	WaitingRows, WaitingRowsLimit int
+	WaitingBytes                  int64
+	WaitingResults                int
+
+	ConnsInUse, ConnsIdle, ConnsMax int
+	ConnWaits                       int64
+}
+
+// Embedded is the state of the embedded store at one moment.
+type Embedded struct {
 	DamagedReads uint64 // reads that met damage
 	LogBytes     int64  // length of the log
 	LogWritten   int64  // bytes written to it
 	LogLimit     int64  // length at which events are refused
+	DiskFree     int64  // below 0: not known
+	DiskReserve  int64  // below which events are refused
+}
+
+// AlertCount is how many alerts of a rule are open with a severity.
+type AlertCount struct {
+	Rule     string
+	Severity hook.Severity
+	Open     int
 }
 
 // Metrics are the metrics of one server, in a registry of its own.
 type Metrics struct {
-	registry       *prometheus.Registry
-	attempts       attempts
-	settled        settled
-	opened, closed prometheus.Counter
+	registry *prometheus.Registry
+	sources  Sources
+	counts   counts
 }
 
-// New returns metrics that ask lanes for the state of the lanes when they are
-// read.
-func New(lanes func() hook.LaneFigures) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), opened: breakerTransitions("open"), closed: breakerTransitions("closed")}
-	m.registry.MustRegister(laneMetrics(lanes)...)
+// New returns metrics of which nothing has been counted yet.
+func New(s Sources) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), sources: s}
+	m.counts.setUp()
 	m.registry.MustRegister(
-		&m.attempts, &m.settled, m.opened, m.closed,
+		newCollector(m),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
 }
-
-// WatchStore adds the metrics of the embedded store, which are asked for when
-// they are read.
-func (m *Metrics) WatchStore(state func() Store) { m.registry.MustRegister(storeMetrics(state)...) }
-
-// Attempted counts an attempt that has ended. It allocates nothing and never
-// waits.
-func (m *Metrics) Attempted(kind hook.AttemptKind, class hook.Class, reason hook.Reason) {
-	if kind < kinds && class < classes && reason < reasons {
-		m.attempts[kind][class][reason].Add(1)
-	}
-}
-
-// Settled counts a delivery that has ended after so many attempts.
-func (m *Metrics) Settled(state hook.DeliveryState, attempts int) {
-	if state < states {
-		m.settled[state][min(max(attempts, 0), len(tries)-1)].Add(1)
-	}
-}
-
-// BreakerOpened counts a lane that opened.
-func (m *Metrics) BreakerOpened() { m.opened.Inc() }
-
-// BreakerClosed counts a lane that closed.
-func (m *Metrics) BreakerClosed() { m.closed.Inc() }
 
 const (
 	// scrapesAtOnce and scrapeTimeout bound what readers can cost.

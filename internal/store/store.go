@@ -38,6 +38,7 @@ type DB interface {
 	StatsReader
 	StatsKeeper
 	Alerting
+	QueueReader
 
 	// Shared reports whether several nodes may work on this database. When it
 	// is false there is one owner, leases never expire and no hints are needed.

@@ -37,7 +37,10 @@ type WriterConfig struct {
 	// Committed is called after every commit, in commit order, before anybody
 	// who waits for the batch hears of it. It must not block.
 	Committed func(*Batch)
-	Log       *slog.Logger
+	// Timed is told how many rows each commit had and how long it took, those
+	// that failed included; nil: nobody is. It must not block.
+	Timed func(rows int, took time.Duration)
+	Log   *slog.Logger
 }
 
 // Writer is the one path by which accepts, settles and lane checkpoints reach
@@ -297,7 +300,7 @@ func (w *Writer) commitNext(ctx context.Context) error {
 	b, tickets := w.take()
 	w.shared = b.size()
 	err := w.commit(ctx, b)
-	w.took += (time.Since(b.Now) - w.took) / 8
+	w.timed(w.shared, time.Since(b.Now))
 	switch {
 	case err == nil:
 		w.done(b, tickets, nil)

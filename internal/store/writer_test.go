@@ -329,3 +329,38 @@ func TestWriterGathers(t *testing.T) {
 		})
 	}
 }
+
+// TestWriterTellsWhatWaits: those who watch hear how long commits take and how many
+// rows share them, and can see what waits meanwhile.
+func TestWriterTellsWhatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rows []int
+		var times []time.Duration
+		b := startWriter(t, &script{takes: time.Second}, store.WriterConfig{Timed: func(n int, took time.Duration) {
+			rows, times = append(rows, n), append(times, took)
+		}})
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				if err := acceptAll(b.w, accept(i+1)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(500 * time.Millisecond)
+		b.w.Settle(&store.Settle{}, nil)
+		if got, want := b.w.Waiting(), (store.Waiting{Accepts: store.Load{Rows: 2}, Results: 1}); got != want {
+			t.Errorf("waiting = %+v, want %+v: one is being committed", got, want)
+		}
+		wg.Wait()
+		b.stop(t)
+		if got := b.w.Waiting(); got != (store.Waiting{}) {
+			t.Errorf("waiting at the end = %+v", got)
+		}
+		if fmt.Sprint(rows) != "[1 3]" || fmt.Sprint(times) != "[1s 1s]" {
+			t.Errorf("commits of %v rows took %v", rows, times)
+		}
+	})
+}

@@ -342,5 +342,35 @@ func (j *judge) figures() (f hook.LaneFigures) {
 			f.Warnings++
 		}
 	}
+	f.Worst = j.worst()
 	return f
+}
+
+// worst picks the lanes in the worst state: storms, then the deepest retry queues,
+// then most retries.
+func (j *judge) worst() []hook.WorstLane {
+	if j.w.cfg.Worst == 0 {
+		return nil
+	}
+	all := make([]hook.WorstLane, 0, len(j.subjects))
+	for _, sub := range j.subjects {
+		all = append(all, hook.WorstLane{LaneWatch: sub.watch(time.Time{}), Open: sub.open})
+	}
+	slices.SortFunc(all, func(a, b hook.WorstLane) int {
+		return cmp.Or(ahead(a.Storm.Active(), b.Storm.Active()), cmp.Compare(b.Queue.Depth, a.Queue.Depth), ahead(a.Open, b.Open),
+			cmp.Compare(b.Storm.Retries, a.Storm.Retries), cmp.Compare(a.EndpointID, b.EndpointID))
+	})
+	return all[:min(len(all), j.w.cfg.Worst)]
+}
+
+// ahead puts what is true before what is not.
+func ahead(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }

@@ -30,6 +30,7 @@ type rig struct {
 	depths map[hook.ID]int64 // instead of counting deliveries
 	away   bool              // the store fails
 	saves  int
+	worst  int // lanes that watchers name
 }
 
 // node is a watcher that runs.
@@ -73,7 +74,7 @@ func (r *rig) start() *node {
 	var err error
 	n.Watcher, err = watch.New(watch.Config{
 		Store: rigStore{r.db, r}, IDs: r.ids, Node: r.id(), Owns: func(shard int) bool { return (*n.share.Load())(shard) },
-		Log: r.out,
+		Log: r.out, Worst: r.worst,
 	})
 	r.must(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,7 +34,7 @@ type Store interface {
 	WriteOperational(ctx context.Context, events []hook.OperationalEvent) error
 }
 
-// Config is what New needs. All fields but the last two are required.
+// Config is what New needs. All fields up to Owns are required.
 type Config struct {
 	Store Store
 	IDs   *hook.IDSource
@@ -49,6 +49,8 @@ type Config struct {
 	// Calm is how long there must be no storm, or few new open breakers, before the
 	// signal ends; 0: five minutes. It is that of alerts, so that both end together.
 	Calm time.Duration
+	// Worst is how many lanes Figures names; 0: none.
+	Worst int
 }
 
 // Watcher watches. Make one with New.

@@ -318,3 +318,33 @@ func TestEarlyWarningOfAnOpenLane(t *testing.T) {
 		}
 	})
 }
+
+// TestWorstLanesAreNamed: as many as asked for, storms before queues, deep queues
+// before shallow ones.
+func TestWorstLanesAreNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		r.worst = 3
+		n := r.start()
+		defer n.stop()
+		tenant := r.id()
+		storm, deep, shallow, quiet := r.id(), r.id(), r.id(), r.id()
+		for _, e := range []hook.ID{deep, shallow, quiet} {
+			n.LaneFound(tenant, e)
+		}
+		r.setDepth(deep, 500)
+		r.setDepth(shallow, 5)
+		makeStorm(r, n, tenant, storm)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		worst := n.Figures().Worst
+		if len(worst) != 3 || worst[0].EndpointID != storm || worst[1].EndpointID != deep || worst[2].EndpointID != shallow {
+			t.Fatalf("worst = %+v", worst)
+		}
+		if w := worst[1]; !w.Open || w.TenantID != tenant || w.Queue.Depth != 500 {
+			t.Errorf("worst queue = %+v", w)
+		}
+	})
+}

@@ -342,3 +342,27 @@ func TestOnlyItsOwnShareMoves(t *testing.T) {
 		}
 	})
 }
+
+// TestAgeOfLeases: the age says how long ago the leases were renewed, and goes on
+// growing while they cannot be.
+func TestAgeOfLeases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{members: []hook.Node{{ID: me}}}
+		b.shards[7] = store.ShardLease{Owner: other, Epoch: 41}
+		o, _, stop := start(b)
+		defer stop()
+		time.Sleep(time.Minute)
+		if age, leased := o.Age(); !leased || age < 0 || age > 10*time.Second {
+			t.Errorf("age = %v, %v while leases are renewed", age, leased)
+		}
+		if n := o.Owned(); n != hook.Shards-1 {
+			t.Errorf("owns %d shards, want all but one", n)
+		}
+		b.set(func() { b.away = true })
+		time.Sleep(time.Minute)
+		if age, leased := o.Age(); !leased || age < time.Minute || age > 70*time.Second {
+			t.Errorf("age = %v, %v after a minute without the store", age, leased)
+		}
+	})
+}

@@ -11,6 +11,12 @@ import (
 // RetryDepthsSQL counts the depths of queues.
 const RetryDepthsSQL = string(retryDepths)
 
+// QueuesSQL counts what waits, DeadLettersSQL what was given up.
+const (
+	QueuesSQL      = string(queuesOf)
+	DeadLettersSQL = string(deadLetters)
+)
+
 // ActiveLaneWatchesSQL returns the watches that show something.
 func ActiveLaneWatchesSQL() string { return written(sqlstore.ActiveLaneWatchesQuery(dialect{}, 1000)) }
 

@@ -46,6 +46,13 @@ func TestPlansOfDepths(t *testing.T) {
 			}
 		}
 	}
+	if got := plan(t, conn, postgres.QueuesSQL, 4); strings.Count(got, "using deliveries_due") != 4 ||
+		strings.Contains(got, "Sort") || strings.Contains(got, "Seq Scan on deliveries") {
+		t.Errorf("queues do not walk deliveries_due four times:\n%s", got)
+	}
+	if got := plan(t, conn, postgres.DeadLettersSQL, 1); !strings.Contains(got, "using deliveries_dead") || strings.Contains(got, "Seq Scan") {
+		t.Errorf("dead letters do not walk deliveries_dead:\n%s", got)
+	}
 	// A hundred thousand wait; a count that ends at 500 must not see them all.
 	count := strings.NewReplacer("$1", "'{1}'", "$2::timestamptz", "'2026-04-01'::timestamptz", "$2", "'2026-04-01'::timestamptz", "$3", "500").
 		Replace(postgres.RetryDepthsSQL)

@@ -108,6 +108,25 @@ func TestDamageThatStopsTheServerIsFatal(t *testing.T) {
 	}
 }
 
+// TestDamageMetByThoseWhoOnlyLook: counting for metrics must not be what ends a
+// server.
+func TestDamageMetByThoseWhoOnlyLook(t *testing.T) {
+	t.Parallel()
+	db, w, _ := damagedStore(t, "deliveries_due", nil)
+	bounds := store.QueueBounds{Count: 10, Look: 10}
+	for name, call := range map[string]func() error{
+		"WaitingEndpoints": func() error { _, err := db.WaitingEndpoints(t.Context(), []int{0}); return err },
+		"Queues":           func() error { _, err := db.Queues(t.Context(), []hook.ID{1}, w.now, bounds); return err },
+	} {
+		if err := call(); !errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrFatal) {
+			t.Errorf("%s = %v, want ErrDamaged and no more", name, err)
+		}
+	}
+	if err := db.Ping(t.Context()); err != nil {
+		t.Errorf("Ping = %v", err)
+	}
+}
+
 // damage overwrites the root page of a table or an index.
 func damage(t *testing.T, path, name string) {
 	t.Helper()

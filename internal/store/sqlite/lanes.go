@@ -21,10 +21,18 @@ FROM e WHERE e.id IS NOT NULL`
 
 // PendingEndpoints implements store.LaneReader.
 func (d *DB) PendingEndpoints(ctx context.Context, shards []int) ([]store.PendingEndpoint, error) {
-	out, err := list(ctx, d, func(r sqlstore.Row, p *store.PendingEndpoint) error {
-		return r.Scan(&p.ID, sqlstore.Time(&p.Due))
-	}, pendingEndpoints)
+	out, err := list(ctx, d, scanPending, pendingEndpoints)
 	return store.InShards(out, shards), d.vitalErr("read pending endpoints", err)
+}
+
+func scanPending(r sqlstore.Row, p *store.PendingEndpoint) error {
+	return r.Scan(&p.ID, sqlstore.Time(&p.Due))
+}
+
+// WaitingEndpoints implements store.QueueReader.
+func (d *DB) WaitingEndpoints(ctx context.Context, shards []int) ([]hook.ID, error) {
+	out, err := list(ctx, d, scanPending, pendingEndpoints)
+	return store.EndpointIDs(store.InShards(out, shards)), d.readErr("count endpoints with work", err)
 }
 
 // acceptedSince walks the newest ids only.

@@ -9,7 +9,12 @@ import (
 )
 
 // Queries of the watch whose plans are tested.
-const RetryDepthQuery = retryDepth
+const (
+	RetryDepthQuery  = retryDepth
+	QueueQuery       = queueOf
+	QueuesQuery      = queuesOf
+	DeadLettersQuery = deadLetters
+)
 
 // ActiveLaneWatchesQuery, LaneQuery and OperationalQuery are made by sqlstore.
 func ActiveLaneWatchesQuery() string { return sqlstore.ActiveLaneWatchesQuery(dialect{}, 1).SQL }

@@ -57,6 +57,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Alerts", alertTests},
 		{"Notices", noticeTests},
 		{"Channels", channelTests},
+		{"Queues", queueTests},
 		{"Prune", pruneTests},
 		{"Audit", auditTests},
 		{"Store", storeTests},
