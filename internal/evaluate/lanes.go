@@ -145,7 +145,8 @@ func (s *sight) endpoint(ctx context.Context, now time.Time, c candidate, d *sto
 	}
 	r.Lane.Open, r.Lane.OpenedAt, r.Lane.ClosedAt = cp.Open, cp.OpenedAt, cp.ClosedAt
 	r.Lane.Failures = cp.FailingAttempts
-	return r, errors.Join(s.measure(ctx, now, &r, t, w, cp), s.lastFailure(ctx, &r, t, cp), s.oldestHeld(ctx, now, &r, d, cp))
+	err = errors.Join(s.measure(ctx, now, &r, t, w, cp), s.lastFailure(ctx, &r, t, cp), s.oldestHeld(ctx, now, &r, d, cp))
+	return r, err
 }
 
 // nameOf is what people call an endpoint. The query of a URL often holds a key.

@@ -191,6 +191,7 @@ func (r *rig) saved(n hook.NodeWatch) {
 func ofEndpoint(e hook.Endpoint) stats.Subject {
 	return stats.Subject{Level: stats.OfEndpoint, ID: e.ID}
 }
+
 func (r *rig) ofTenant() stats.Subject { return stats.Subject{Level: stats.OfTenant, ID: r.tenant.ID} }
 
 // count makes figures up.

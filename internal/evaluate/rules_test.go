@@ -44,29 +44,29 @@ func counting(triples ...any) scene {
 // noticed brings an endpoint to the evaluator's attention.
 func noticed(r *rig, e hook.Endpoint) { r.count(ofEndpoint(e), stats.Failed(hook.ServerError), 1) }
 
-// lanes stores a checkpoint.
-func laneOf(make func(now time.Time, over bool) lane.Checkpoint) scene {
+// laneOf stores a checkpoint.
+func laneOf(at func(now time.Time, over bool) lane.Checkpoint) scene {
 	return func(r *rig, e hook.Endpoint, over bool) func() {
 		noticed(r, e)
-		r.checkpoint(e, make(time.Now(), over))
+		r.checkpoint(e, at(time.Now(), over))
 		return nil
 	}
 }
 
 // healthy is what a node tells of itself.
-func healthy(make func(over bool) hook.NodeHealth) scene {
+func healthy(says func(over bool) hook.NodeHealth) scene {
 	return func(r *rig, _ hook.Endpoint, over bool) func() {
-		r.health = make(over)
+		r.health = says(over)
 		return func() { r.pass(7 * time.Minute) }
 	}
 }
 
 // nodes is what the rows of nodes say, round by round.
-func nodes(span time.Duration, make func(r *rig, minute int, over bool) hook.NodeWatch) scene {
+func nodes(span time.Duration, row func(r *rig, minute int, over bool) hook.NodeWatch) scene {
 	return func(r *rig, _ hook.Endpoint, over bool) func() {
 		return func() {
 			began := time.Now()
-			r.every(span, func() { r.saved(make(r, int(time.Since(began)/time.Minute), over)) })
+			r.every(span, func() { r.saved(row(r, int(time.Since(began)/time.Minute), over)) })
 		}
 	}
 }
@@ -187,7 +187,7 @@ var scenes = map[string]scene{
 			r.pass(time.Minute)
 		}
 	},
-	"too_many_alerts": func(r *rig, e hook.Endpoint, over bool) func() {
+	"too_many_alerts": func(r *rig, _ hook.Endpoint, over bool) func() {
 		r.options.MaxOpen = alert.MinMaxOpen
 		for range pick(over, alert.MinMaxOpen, 2) {
 			storm(r, r.endpoint())
