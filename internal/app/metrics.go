@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/census"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -13,8 +14,12 @@ import (
 // buildMetrics makes the metrics and who counts for them. They ask the dispatcher,
 // which is made later.
 func (a *App) buildMetrics() (err error) {
+	var tell func(context.Context, time.Time, []store.Queue) error
+	if a.opts.Stats {
+		tell = a.db.TellQueues
+	}
 	a.census, err = census.New(census.Config{
-		Store: a.db, Log: a.log,
+		Store: a.db, Log: a.log, Tell: tell,
 		Owns: func(shard int) bool { return a.dispatcher.Owns(shard) },
 		Lanes: func(ctx context.Context) (lanes, holds int, err error) {
 			c, err := a.dispatcher.CountLanes(ctx)

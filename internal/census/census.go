@@ -25,7 +25,7 @@ type Store interface {
 	Usage(ctx context.Context) (map[hook.ID]store.Usage, error)
 }
 
-// Config configures a Census. All but Every is required.
+// Config configures a Census. All but the last two are required.
 type Config struct {
 	Store Store
 	Log   *slog.Logger
@@ -34,6 +34,8 @@ type Config struct {
 	Owns func(shard int) bool
 	// Lanes counts the lanes in memory, and those told to wait.
 	Lanes func(ctx context.Context) (lanes, holds int, err error)
+	// Tell is told of every queue that was counted; nil: nobody keeps them.
+	Tell  func(ctx context.Context, now time.Time, queues []store.Queue) error
 	Every time.Duration // the least time between two counts; 30s
 }
 
@@ -136,6 +138,9 @@ func (c *Census) countQueues(ctx context.Context, now time.Time, f *hook.QueueFi
 	for ids := range slices.Chunk(waiting, batch) {
 		call, cancel := context.WithTimeout(ctx, callTime)
 		queues, err := c.cfg.Store.Queues(call, ids, now, bounds)
+		if err == nil && c.cfg.Tell != nil {
+			err = c.cfg.Tell(call, now, queues)
+		}
 		cancel()
 		if err != nil {
 			return err

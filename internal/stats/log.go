@@ -117,22 +117,24 @@ func (s Sums) Rows() []Row {
 		subject Subject
 		minute  int64
 	}
-	above := make(map[key]*Counts)
-	rows := make([]Row, 0, len(s)+2)
+	sums := make(map[key]*Counts, len(s)+2)
+	add := func(k key, c Counts) {
+		sum := sums[k]
+		if sum == nil {
+			sum = &Counts{}
+			sums[k] = sum
+		}
+		sum.Merge(c)
+	}
 	for k, c := range s {
 		if k.owner.Endpoint != 0 {
-			rows = append(rows, Row{Subject{OfEndpoint, k.owner.Endpoint}, k.minute, *c})
+			add(key{Subject{OfEndpoint, k.owner.Endpoint}, k.minute}, *c)
 		}
-		for _, up := range []Subject{{OfTenant, k.owner.Tenant}, {OfSystem, 0}} {
-			sum := above[key{up, k.minute}]
-			if sum == nil {
-				sum = &Counts{}
-				above[key{up, k.minute}] = sum
-			}
-			sum.Merge(c.withoutGauges())
-		}
+		add(key{Subject{OfTenant, k.owner.Tenant}, k.minute}, c.withoutGauges())
+		add(key{Subject{OfSystem, 0}, k.minute}, c.withoutGauges())
 	}
-	for k, c := range above {
+	rows := make([]Row, 0, len(sums))
+	for k, c := range sums {
 		if !c.Empty() {
 			rows = append(rows, Row{k.subject, k.minute, *c})
 		}

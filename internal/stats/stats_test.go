@@ -237,6 +237,13 @@ func TestGaugesKeepTheGreatest(t *testing.T) {
 	t.Parallel()
 	sums := make(stats.Sums)
 	for i, limit := range []uint64{7, 20, 3} {
+		var gauge stats.Log // of somebody who does not know the tenant
+		gauge.Begin(0, stats.Owner{Endpoint: 2})
+		gauge.Tell(stats.Held, limit)
+		gauge.End()
+		if err := sums.Add(&stats.Record{At: noon, Packed: gauge.Packed()}); err != nil {
+			t.Fatal(err)
+		}
 		var l stats.Log
 		l.Begin(hook.ID(i), stats.Owner{Tenant: 1, Endpoint: 2})
 		l.Tell(stats.Limit, limit)
@@ -248,9 +255,13 @@ func TestGaugesKeepTheGreatest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, r := range sums.Rows() {
+	rows := sums.Rows()
+	if len(rows) != 3 {
+		t.Errorf("%d rows, want those of endpoint, tenant and system", len(rows))
+	}
+	for _, r := range rows {
 		ofEndpoint := r.Subject.Level == stats.OfEndpoint
-		for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 3, stats.Breaker: 0} {
+		for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 3, stats.Breaker: 0, stats.Held: 20} {
 			if v, told := r.Counts.Gauge(g); told != ofEndpoint || told && v != want {
 				t.Errorf("%v: gauge %d is %d, %v; want %d", r.Subject, g, v, told, want)
 			}

@@ -19,5 +19,5 @@ type Subject struct {
 }
 
 // Owner is whose figures are counted: an endpoint of a tenant. Without endpoint
-// they are the tenant's alone.
+// they are the tenant's alone. Gauges of an endpoint need no tenant.
 type Owner struct{ Tenant, Endpoint hook.ID }

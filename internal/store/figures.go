@@ -85,6 +85,32 @@ func logEnd(l *stats.Log, d *hook.Delivery) {
 	}
 }
 
+// lateFor is how long something must have waited for its queue to be worth telling:
+// what is sent at once is no queue.
+const lateFor = 10 * time.Second
+
+// LogQueues adds to the figures what waits for endpoints that are retried, held or
+// late.
+func LogQueues(l *stats.Log, now time.Time, queues []Queue) {
+	for i := range queues {
+		q := &queues[i]
+		oldest := time.Duration(0)
+		if since := earlier(q.ReadySince, earlier(q.RetryingSince, q.HeldSince)); !since.IsZero() {
+			oldest = now.Sub(since)
+		}
+		if q.Retrying+q.Held == 0 && oldest < lateFor {
+			continue
+		}
+		l.Begin(0, stats.Owner{Endpoint: q.EndpointID})
+		l.Tell(stats.Ready, uint64(q.Ready))
+		l.Tell(stats.Delayed, uint64(q.Delayed))
+		l.Tell(stats.Retrying, uint64(q.Retrying))
+		l.Tell(stats.Held, uint64(q.Held))
+		l.Tell(stats.Oldest, uint64(max(oldest, 0).Seconds()))
+		l.End()
+	}
+}
+
 // StatsReader reads figures.
 type StatsReader interface {
 	// Stats returns the figures of a subject between two moments: days, hours and
@@ -98,6 +124,8 @@ type StatsReader interface {
 
 // StatsKeeper adds figures up and keeps them from growing for ever.
 type StatsKeeper interface {
+	// TellQueues stores what waits for endpoints, as LogQueues tells it.
+	TellQueues(ctx context.Context, now time.Time, queues []Queue) error
 	// FoldStats adds up to limit logs of commits to the figures of their minutes,
 	// and returns how many it took.
 	FoldStats(ctx context.Context, limit int) (int, error)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 const readFigures = `
@@ -61,6 +62,19 @@ func Count(tx Tx, now time.Time, of stats.Owner, c stats.Counter, n int64) error
 	l.End()
 	_, err := tx.Exec(insertLog, now.Unix(), l.Packed())
 	return err
+}
+
+// TellQueues implements store.StatsKeeper.
+func (t *Tables) TellQueues(ctx context.Context, now time.Time, queues []store.Queue) error {
+	var l stats.Log
+	store.LogQueues(&l, now, queues)
+	if len(l.Packed()) == 0 {
+		return nil
+	}
+	return t.dialect.Change(ctx, "store what waits", func(tx Tx) error {
+		_, err := tx.Exec(insertLog, now.Unix(), l.Packed())
+		return err
+	})
 }
 
 const takeLogs = `DELETE FROM stats_log WHERE %s RETURNING at, data, written, ended`

@@ -261,6 +261,23 @@ func statsGauges(w *world) {
 			w.t.Errorf("gauge %d is %d (told: %v), want %d", g, v, told, want)
 		}
 	}
+	quiet := w.endpoint(ten)
+	w.check(w.db.TellQueues(w.ctx(), w.now, []store.Queue{
+		{EndpointID: e.ID, Ready: 1, Delayed: 2, Retrying: 3, Held: 4, RetryingSince: w.now.Add(-time.Minute)},
+		{EndpointID: quiet.ID, Ready: 5, ReadySince: w.now.Add(-time.Second)},
+	}), "TellQueues")
+	got = w.total(endpointStats(e.ID))
+	none := w.total(endpointStats(quiet.ID))
+	for g, want := range map[stats.Counter]uint64{
+		stats.Limit: 20, stats.Ready: 1, stats.Delayed: 2, stats.Retrying: 3, stats.Held: 4, stats.Oldest: 60,
+	} {
+		if v, told := got.Gauge(g); !told || v != want {
+			w.t.Errorf("gauge %d is %d (told: %v), want %d", g, v, told, want)
+		}
+	}
+	if !none.Empty() {
+		w.t.Errorf("figures %v of an endpoint that nothing waits for", none)
+	}
 	for name, s := range map[string]stats.Subject{"tenant": tenantStats(ten.ID), "system": systemStats} {
 		c := w.total(s)
 		if v, told := c.Gauge(stats.Pending); !told || v != 3 {
