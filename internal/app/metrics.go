@@ -26,13 +26,27 @@ func (a *App) buildMetrics() (err error) {
 	}
 	s := metric.Sources{
 		Version: a.opts.Version, Lanes: a.watch.Figures, Queues: a.queueFigures, Node: a.nodeState,
-		// Alerts stays nil until somebody judges alerts.
+	}
+	if a.opts.Alerts {
+		s.Alerts = a.firingAlerts
 	}
 	if a.opts.DatabaseURL == "" {
 		s.Embedded = a.embeddedState
 	}
 	a.metrics = metric.New(s)
 	return nil
+}
+
+// firingAlerts is what the metrics show of alerts: those of the fleet, on the node
+// that judges it.
+func (a *App) firingAlerts() (out []metric.AlertCount) {
+	if !a.dispatcher.Owns(0) {
+		return nil
+	}
+	for _, c := range a.evaluator.Firing() {
+		out = append(out, metric.AlertCount{Rule: c.Rule, Severity: c.Severity, Open: c.N})
+	}
+	return out
 }
 
 // queueFigures is what the metrics show of queues. What was counted for the fleet
