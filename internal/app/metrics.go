@@ -31,10 +31,12 @@ func (a *App) buildMetrics() (err error) {
 	}
 	s := metric.Sources{
 		Version: a.opts.Version, Lanes: a.watch.Figures, Queues: a.queueFigures, Node: a.nodeState,
-		Alerts: a.firing,
 	}
 	if a.tracer != nil {
 		s.Traces = func() metric.Traces { return metric.Traces(a.tracer.Counts()) }
+	}
+	if a.opts.Alerts {
+		s.Alerts = a.firingAlerts
 	}
 	if a.opts.DatabaseURL == "" {
 		s.Embedded = a.embeddedState
@@ -43,12 +45,12 @@ func (a *App) buildMetrics() (err error) {
 	return nil
 }
 
-// firing counts the alerts that fire, if this node judges the fleet.
-func (a *App) firing() []metric.AlertCount {
-	if a.evaluator == nil {
+// firingAlerts is what the metrics show of alerts: those of the fleet, on the node
+// that judges it.
+func (a *App) firingAlerts() (out []metric.AlertCount) {
+	if !a.dispatcher.Owns(0) {
 		return nil
 	}
-	var out []metric.AlertCount
 	for _, c := range a.evaluator.Firing() {
 		out = append(out, metric.AlertCount{Rule: c.Rule, Severity: c.Severity, Open: c.N})
 	}

@@ -41,7 +41,7 @@ type past struct {
 
 // window is what a subject has counted.
 type window struct {
-	quarter, hour, day stats.Counts
+	quarter, hour, day stats.Counts // day is empty without dead letters
 	minute             stats.Counts // the last full one
 }
 
@@ -71,6 +71,9 @@ func (f *figures) read(ctx context.Context, s stats.Subject, now time.Time, aler
 	known, err := f.before(ctx, s, now, alerted || w.hour.AllDead() > 0)
 	if err != nil {
 		return w, err
+	}
+	if known.counts.AllDead() == 0 && w.hour.AllDead() == 0 {
+		return w, nil // its only rule is about dead letters
 	}
 	w.day = known.counts.Clone()
 	for i := range points {

@@ -16,8 +16,8 @@ import (
 
 const (
 	// maxSubjects is how many endpoints and tenants one round reads; each costs a
-	// read of figures, about a fifth of a millisecond on the embedded store and a
-	// round trip on Postgres. Those with alerts come first, then those with something
+	// read of figures, about half a millisecond on the embedded store and a round
+	// trip on Postgres. Those with alerts come first, then those with something
 	// new, then those that were not read for longest.
 	maxSubjects = 2000
 	// maxListed bounds the lists of open, halted and stormy lanes.

@@ -280,6 +280,13 @@ func (s *server) lanesInStorm() map[string]bool {
 	return flagged
 }
 
+// metric returns the value of a series.
+func (s *server) metric(series string) string {
+	s.t.Helper()
+	_, rest, _ := strings.Cut(s.metrics(), "\n"+series+" ")
+	return strings.SplitN(rest, "\n", 2)[0]
+}
+
 // settled reports whether no notice of any alert waits.
 func (s *server) settled() bool {
 	s.t.Helper()
@@ -327,6 +334,9 @@ func TestAStormReachesPeople(t *testing.T) {
 	}
 	firing := append([]string{a.storm("page", forgotten), a.storm("page", sick)}, ratesDown...)
 	a.await("alerts fire", firing)
+	if got := s.metric(`breakwater_alerts_open{alert="retry_storm",severity="page"}`); got != "2" {
+		t.Errorf("%q storms in the metrics, want 2", got)
+	}
 
 	cure()
 	cureForgotten()
