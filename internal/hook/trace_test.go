@@ -119,3 +119,27 @@ func TestReadingAndCuttingTracesCostsNothing(t *testing.T) {
 		}
 	}
 }
+
+// FuzzTrace: whatever a publisher sends, what is kept of it is well-formed and
+// bounded, and comes back from the store as it was, beside any hops.
+func FuzzTrace(f *testing.F) {
+	f.Add(parent, "a=1,b=2", 1)
+	f.Add("cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x", "a=; breakwater-trace,b=; breakwater-hops=2", 0)
+	f.Add("", strings.Repeat("a=1,", 40), 3)
+	f.Fuzz(func(t *testing.T, header, state string, hops int) {
+		hops = max(hops, 0)
+		trace := hook.ReadTrace([]string{header}, []string{state})
+		if trace.Parent == "" && trace.State != "" || trace.Parent != "" && len(trace.Parent) != len(parent) || len(trace.State) > hook.MaxTraceState {
+			t.Fatalf("%q, %q is read as %+v", header, state, trace)
+		}
+		if again := hook.ReadTrace([]string{trace.Parent}, []string{trace.State}); again != trace {
+			t.Fatalf("%+v is read as %+v", trace, again)
+		}
+		const plain = "text/plain; charset=utf-8"
+		stored := hook.WithTrace(hook.WithHops(plain, hops), trace)
+		rest, back := hook.CutTrace(stored)
+		if got, n := hook.CutHops(stored); back != trace || rest != hook.WithHops(plain, hops) || got != plain || n != hops {
+			t.Fatalf("%q is read as %q with %d hops and %+v", stored, got, n, back)
+		}
+	})
+}
