@@ -14,6 +14,10 @@ type Condition struct {
 	For      time.Duration // how long it must be true
 }
 
+// Measured reports whether Prometheus can measure the rule by itself, whether or not
+// somebody judges alerts.
+func (r *Rule) Measured() bool { return r.query != "" }
+
 // Conditions returns the conditions of a rule, one for each severity that
 // Prometheus can tell apart; none when the rule is switched off. A rule that
 // Prometheus can measure by itself is judged over all nodes together, with the
@@ -23,7 +27,7 @@ func (r *Rule) Conditions(t Thresholds) (out []Condition) {
 	if !t.Enabled(r.Name) {
 		return nil
 	}
-	if r.query != "" {
+	if r.Measured() {
 		highest := r.At[len(r.At)-1]
 		return []Condition{{Query: r.Query(t), Severity: highest.Steps[0], For: t.Duration(r.Name, forField)}}
 	}

@@ -74,7 +74,7 @@ func (a *App) nodeState() metric.Node {
 	n := metric.Node{
 		InFlight: a.dispatcher.InFlight(), InFlightLimit: a.opts.MaxInFlight, Shards: a.dispatcher.Shards(), LeaseAge: -1,
 		WaitingRows: waiting.Accepts.Rows, WaitingRowsLimit: a.opts.IngestQueue,
-		WaitingBytes: waiting.Accepts.Bytes, WaitingResults: waiting.Results,
+		WaitingBytes: waiting.Accepts.Bytes, WaitingResults: waiting.Results, OldestResult: a.writer.Health().OldestResult,
 	}
 	if age, leased := a.dispatcher.LeaseAge(); leased {
 		n.LeaseAge = max(age, 0)

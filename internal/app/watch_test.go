@@ -207,6 +207,7 @@ func TestMetricsOfARunningServer(t *testing.T) {
 		"\nbreakwater_shards_owned 256\n",
 		`breakwater_dead_letters{reason="exhausted"} 0`,
 		`breakwater_endpoint_breaker_open{endpoint="ep_`,
+		`breakwater_alerts_open{alert="breaker_open",severity="warning"} 1`,
 		`breakwater_store_connections{state="idle"} `,
 		"\nbreakwater_disk_free_bytes ",
 		`breakwater_build_info{go="go1.`,

@@ -16,7 +16,8 @@ import (
 func (s *session) rulesCommand() *cobra.Command {
 	var rules promrule.Config
 	cmd := s.configured("rules", "Print alert rules for Prometheus", func(_ context.Context, cfg *config.Config) error {
-		rules.LeaseTTL = cfg.Options.LeaseTTL
+		o := &cfg.Options
+		rules.Thresholds, rules.LeaseTTL, rules.Runbook, rules.Unjudged = o.AlertThresholds, o.LeaseTTL, o.RunbookURL, !o.Alerts
 		return s.printMade(func(w io.Writer) error { return promrule.Write(w, rules) })
 	})
 	cmd.Long = "Print alert rules for Prometheus: those of the server's own alerts, with links to the runbook,\n" +

@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,6 +26,29 @@ func TestRules(t *testing.T) {
 	}
 	if err := promtest.Find(t).CheckRules([]byte(r.stdout)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRulesHaveTheServersSettings: thresholds, switched-off rules and the runbook's
+// address are those of the server.
+func TestRulesHaveTheServersSettings(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "breakwater.yaml")
+	text := "alerts: {dead_rate: {percent: 3}, retry_storm: {enabled: false}}\nalert: {runbook_url: 'https://wiki.example/alerts'}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := runWith(nil, "", "rules", "--config", config)
+	if r.code != 0 {
+		t.Fatalf("rules = %d %s", r.code, r.stderr)
+	}
+	for _, want := range []string{"[1d])) > 3 and", "https://wiki.example/alerts#dead_rate"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("no %q in the rules", want)
+		}
+	}
+	if strings.Contains(r.stdout, "BreakwaterRetryStorm") {
+		t.Error("a rule that is switched off is there")
 	}
 }
 

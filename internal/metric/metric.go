@@ -55,6 +55,7 @@ type Node struct {
 	WaitingRows, WaitingRowsLimit int
 	WaitingBytes                  int64
 	WaitingResults                int
+	OldestResult                  time.Duration // how long one has waited to be stored
 
 	ConnsInUse, ConnsIdle, ConnsMax int
 	ConnWaits                       int64

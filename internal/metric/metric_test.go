@@ -57,7 +57,7 @@ func sources() metric.Sources {
 		Node: func() metric.Node {
 			return metric.Node{
 				InFlight: 14, InFlightLimit: 1024, Shards: 256, LeaseAge: 1500 * time.Millisecond, WaitingRows: 15, WaitingRowsLimit: 16,
-				WaitingBytes: 17, WaitingResults: 18, ConnsInUse: 19, ConnsIdle: 20, ConnsMax: 21, ConnWaits: 22,
+				WaitingBytes: 17, WaitingResults: 18, OldestResult: 2 * time.Second, ConnsInUse: 19, ConnsIdle: 20, ConnsMax: 21, ConnWaits: 22,
 			}
 		},
 		Embedded: func() metric.Embedded {
@@ -152,6 +152,7 @@ func TestNamesAndLabels(t *testing.T) {
 		`breakwater_writer_queue_limit_rows 16`,
 		`breakwater_writer_queue_bytes 17`,
 		`breakwater_writer_queue_results 18`,
+		`breakwater_writer_oldest_result_age_seconds 2`,
 		`breakwater_store_connections{state="in_use"} 19`,
 		`breakwater_store_connections{state="idle"} 20`,
 		`breakwater_store_connections_limit 21`,

@@ -45,6 +45,11 @@ var storeTable = []*Desc{
 		collect: one(func(s *sample) float64 { return float64(s.node.WaitingResults) }),
 	},
 	{
+		Name: "breakwater_writer_oldest_result_age_seconds", Type: Gauge, Unit: Seconds, Over: Max,
+		Help:    "How long the oldest result of an attempt has waited to be stored. After a crash it would be sent again.",
+		collect: one(func(s *sample) float64 { return s.node.OldestResult.Seconds() }),
+	},
+	{
 		Name: "breakwater_store_connections", Type: Gauge, Over: Sum,
 		Help:   "Open connections to the store, by whether somebody uses them.",
 		Labels: []Label{{"state", []string{"in_use", "idle"}}},

@@ -28,6 +28,10 @@ type Config struct {
 	SeverityLabel string        // the label that alerts are routed by; severity
 	Job           string        // under which the nodes are scraped; breakwater
 	Docs          string        // where the documentation is; DefaultDocs
+	Runbook       string        // where the page about alerts is; in Docs
+	// Unjudged tells that no node judges alerts: rules that ask whether one is open
+	// are left out.
+	Unjudged bool
 }
 
 // The defaults.
@@ -65,6 +69,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("address of the documentation %q: must begin with http:// or https://", c.Docs)
 	}
 	c.Docs = strings.TrimRight(c.Docs, "/")
+	if c.Runbook == "" {
+		c.Runbook = c.Docs + "/docs/alerts.md"
+	}
 	return nil
 }
 
@@ -98,12 +105,15 @@ func Make(cfg Config) (File, error) {
 	}
 	alerts, self := Group{Name: "breakwater-alerts"}, Group{Name: "breakwater-self"}
 	for _, r := range alert.Rules() {
+		if cfg.Unjudged && !r.Measured() {
+			continue
+		}
 		for _, c := range r.Conditions(cfg.Thresholds) {
-			alerts.Rules = append(alerts.Rules, cfg.rule(r.Name, c, r.Meaning, "Healthy: "+r.Healthy+".", r.Runbook()))
+			alerts.Rules = append(alerts.Rules, cfg.rule(r.Name, c, r.Meaning, "Healthy: "+r.Healthy+".", cfg.Runbook+"#"+r.Name))
 		}
 	}
 	for _, s := range selfRules(&cfg) {
-		self.Rules = append(self.Rules, cfg.rule(s.Name, s.condition, s.Meaning, s.Do, s.Runbook()))
+		self.Rules = append(self.Rules, cfg.rule(s.Name, s.condition, s.Meaning, s.Do, cfg.Docs+"/"+s.Runbook()))
 	}
 	return File{Groups: []Group{self, alerts}}, nil
 }
@@ -114,7 +124,7 @@ func (c *Config) rule(name string, cond alert.Condition, meaning, more, runbook 
 		Expr:   c.ofJob(cond.Query),
 		Labels: map[string]string{c.SeverityLabel: cond.Severity.String(), ruleLabel: name},
 		Annotations: map[string]string{
-			"summary": meaning, "description": more + " Now: {{ $value }}.", "runbook_url": c.Docs + "/" + runbook,
+			"summary": meaning, "description": more + " Now: {{ $value }}.", "runbook_url": runbook,
 		},
 	}
 	if cond.For > 0 {

@@ -126,6 +126,25 @@ func TestRulesFollowTheTables(t *testing.T) {
 	}
 }
 
+// TestRulesWithoutAJudge: where nobody judges alerts, nobody asks whether one is
+// open.
+func TestRulesWithoutAJudge(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range rulesOf(t, promrule.Config{Unjudged: true, Runbook: "https://wiki.example/alerts"}) {
+		if strings.Contains(r.Expr, "breakwater_alerts_open") {
+			t.Errorf("%s asks for open alerts", r.Alert)
+		}
+		seen[r.Alert] = true
+		if r.Alert == "BreakwaterRetryStorm" && r.Annotations["runbook_url"] != "https://wiki.example/alerts#retry_storm" {
+			t.Errorf("runbook %s", r.Annotations["runbook_url"])
+		}
+	}
+	if !seen["BreakwaterRetryStorm"] || !seen["BreakwaterNoNode"] {
+		t.Errorf("rules %v", seen)
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]promrule.Config{
