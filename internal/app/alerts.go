@@ -52,6 +52,9 @@ func (a *App) runEvaluator(ctx context.Context) error {
 	return a.evaluator.Run(ctx)
 }
 
+// clockCall is how long the database may take to say what time it is.
+const clockCall = 2 * time.Second
+
 // nodeHealth tells how this node does.
 func (a *App) nodeHealth(ctx context.Context) hook.NodeHealth {
 	w := a.writer.Health()
@@ -62,7 +65,9 @@ func (a *App) nodeHealth(ctx context.Context) hook.NodeHealth {
 		}
 	}
 	if clock, ok := a.db.(store.Clock); ok {
-		// A database that does not answer says nothing about the clock.
+		// A database that does not answer soon says nothing about the clock.
+		ctx, cancel := context.WithTimeout(ctx, clockCall)
+		defer cancel()
 		if offset, err := clock.ClockOffset(ctx); err == nil {
 			h.ClockOffset = offset
 		}

@@ -235,3 +235,14 @@ func TestRestartFindsWhatItsNodeDeferred(t *testing.T) {
 		t.Errorf("%d rows of the delivery that the process before had deferred, want 1", n)
 	}
 }
+
+// TestClockOffset: two clocks of one machine differ by no more than it takes to ask.
+func TestClockOffset(t *testing.T) {
+	t.Parallel()
+	var db store.Clock = open(t, pgtest.DSN(t))
+	asked := time.Now()
+	got, err := db.ClockOffset(t.Context())
+	if took := time.Since(asked); err != nil || got.Abs() > took {
+		t.Errorf("ClockOffset = %v, %v after %v", got, err, took)
+	}
+}
