@@ -385,6 +385,7 @@ func TestAlertsOutliveTheirEvaluator(t *testing.T) {
 	firing := append([]string{a.storm("page", sick)}, ratesDown...)
 	a.await("alerts fire", firing)
 	eventually(t, time.Minute, "it is stored that all were told", func() bool { return alive().settled() })
+	eventually(t, time.Minute, "the lane is flagged", func() bool { return len(alive().lanesInStorm()) == 1 })
 
 	killEvaluator(t, nodes, dsn)
 	cure()
@@ -393,7 +394,7 @@ func TestAlertsOutliveTheirEvaluator(t *testing.T) {
 	a.check("after the first kill", firing)
 	killEvaluator(t, nodes, dsn)
 	a.await("alerts end", slices.Concat(firing, ratesUp, []string{a.storm("resolved", sick)}))
-	eventually(t, 2*time.Minute, "operational events arrive", func() bool { return strings.Contains(a.operational(), "storm.ended") })
+	eventually(t, 2*time.Minute, "operational events arrive", func() bool { return a.operational() == "storm.ended storm.started" })
 	time.Sleep(5 * time.Second) // for anything that comes again
 	a.check("in the end", slices.Concat(firing, ratesUp, []string{a.storm("resolved", sick)}))
 	a.checkIDs()
