@@ -69,7 +69,7 @@ const (
 	// Limit and InFlight are those of an endpoint's lane, seen when it sends.
 	Limit    = gauges + 1
 	InFlight = gauges + 2
-	// Breaker is 0 while the lane is closed, 1 when half open, 2 when open.
+	// Breaker is 0 while the lane is closed and 1 while it is open, probes included.
 	Breaker = gauges + 3
 	// Pending is how many deliveries of a tenant, or of all, have not ended.
 	Pending = gauges + 4

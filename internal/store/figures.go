@@ -61,14 +61,11 @@ func logLane(l *stats.Log, d *hook.AttemptDetail) {
 	l.Tell(stats.Limit, limit)
 	l.Tell(stats.LimitLow, limit)
 	l.Tell(stats.InFlight, uint64(max(d.LaneInFlight, 0)))
-	breaker := uint64(0)
-	switch d.LaneState {
-	case "half_open":
-		breaker = 1
-	case "open":
-		breaker = 2
+	open := uint64(0)
+	if d.LaneState != "closed" { // a probe is sent by an open lane
+		open = 1
 	}
-	l.Tell(stats.Breaker, breaker)
+	l.Tell(stats.Breaker, open)
 }
 
 func logEnd(l *stats.Log, d *hook.Delivery) {

@@ -71,7 +71,7 @@ type Gauges struct {
 	Limit    *uint64 `json:"limit" doc:"Of an endpoint: requests in flight that its lane allowed."`
 	LimitLow *uint64 `json:"limit_low" doc:"The same at least."`
 	InFlight *uint64 `json:"in_flight" doc:"Of an endpoint."`
-	Breaker  *string `json:"breaker" enum:"closed,half_open,open" doc:"Of an endpoint, at worst."`
+	Breaker  *string `json:"breaker" enum:"closed,open" doc:"Of an endpoint, at worst."`
 	Pending  *uint64 `json:"pending" doc:"Of a tenant or all: deliveries that had not ended."`
 	Ready    *uint64 `json:"ready" doc:"Of an endpoint that is retried or held: due and never tried."`
 	Delayed  *uint64 `json:"delayed" doc:"Of the same: not due yet."`
@@ -135,7 +135,7 @@ func ofGauges(c *stats.Counts) Gauges {
 		Delayed: of(stats.Delayed), Retrying: of(stats.Retrying), Held: of(stats.Held), OldestS: of(stats.Oldest),
 	}
 	if b := of(stats.Breaker); b != nil {
-		name := []string{"closed", "half_open", "open"}[min(*b, 2)]
+		name := []string{LaneClosed, LaneOpen}[min(*b, 1)]
 		g.Breaker = &name
 	}
 	return g

@@ -133,7 +133,7 @@ func deadByReason(w *world) {
 	w.same(sum, int64(2), "dead letters up to two")
 }
 
-// queueMixed counts endpoints of which some have more than is looked at at once.
+// queueMixed counts endpoints some of which have more than one walk sees.
 func queueMixed(w *world) {
 	ten := w.tenant()
 	var ids []hook.ID

@@ -249,14 +249,14 @@ func statsGauges(w *world) {
 	w.fold()
 	first, second := w.success(a.Deliveries[0]), w.retry(b.Deliveries[0], time.Minute)
 	for i, s := range []*store.Settle{first, second} {
-		s.Attempt.Detail.LaneState = []string{"open", "closed"}[i]
+		s.Attempt.Detail.LaneState = []string{"half_open", "closed"}[i]
 		s.Attempt.Detail.LaneLimit = []float64{4.9, 20}[i]
 		s.Attempt.Detail.LaneInFlight = []int{1, 0}[i]
 	}
 	w.written(first)
 	w.written(second)
 	got := w.total(endpointStats(e.ID))
-	for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 4, stats.InFlight: 1, stats.Breaker: 2} {
+	for g, want := range map[stats.Counter]uint64{stats.Limit: 20, stats.LimitLow: 4, stats.InFlight: 1, stats.Breaker: 1} {
 		if v, told := got.Gauge(g); !told || v != want {
 			w.t.Errorf("gauge %d is %d (told: %v), want %d", g, v, told, want)
 		}
