@@ -140,7 +140,7 @@ func (s *Sender) Run(ctx context.Context) error {
 
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &round{s: s, busy: map[hook.ID]bool{}, done: make(chan ended)}
+	r := &round{s: s, busy: map[hook.ID]hook.ID{}, done: make(chan ended)}
 	timer := time.NewTimer(s.poll)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (s *Sender) Run(ctx context.Context) error {
 // another try.
 type round struct {
 	s     *Sender
-	busy  map[hook.ID]bool
+	busy  map[hook.ID]hook.ID // and whose they are
 	done  chan ended
 	next  []time.Time
 	blind bool // the queue could not be asked; said once
@@ -196,13 +196,14 @@ func (r *round) pause(now time.Time) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
-// start gives a due notice to every channel that is free, as far as the bound
-// allows.
+// start gives a due notice to every channel that is free, as far as the bounds
+// allow.
 func (r *round) start(ctx, sending context.Context) {
 	now := time.Now()
 	r.next = slices.DeleteFunc(r.next, func(at time.Time) bool { return !at.After(now) })
+	later := map[hook.ID]bool{} // channels that are free, but whose owner has its share
 	for len(r.busy) < r.s.sending {
-		notices, err := r.due(ctx, now)
+		notices, err := r.due(ctx, now, later)
 		if err != nil {
 			if ctx.Err() == nil && !r.blind {
 				r.s.log.WarnContext(ctx, "notices cannot be read; trying on", "error", err)
@@ -211,28 +212,53 @@ func (r *round) start(ctx, sending context.Context) {
 			return
 		}
 		r.blind = false
-		before := len(r.busy)
+		before := len(r.busy) + len(later)
 		for i := range notices {
-			r.begin(ctx, sending, &notices[i])
+			if n := &notices[i]; r.mayStart(&n.Channel) {
+				r.begin(ctx, sending, n)
+			} else {
+				later[n.Channel.ID] = true
+			}
 		}
-		if len(notices) < batch || len(r.busy) == before {
+		if len(notices) < batch || len(r.busy)+len(later) == before {
 			return // with a full batch for few channels, others may wait behind it
 		}
 	}
 }
 
-func (r *round) due(ctx context.Context, now time.Time) ([]Notice, error) {
+func (r *round) due(ctx context.Context, now time.Time, later map[hook.ID]bool) ([]Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeCall)
 	defer cancel()
-	return r.s.queue.Due(ctx, now, slices.Collect(maps.Keys(r.busy)), batch)
+	return r.s.queue.Due(ctx, now, slices.AppendSeq(slices.Collect(maps.Keys(r.busy)), maps.Keys(later)), batch)
+}
+
+// mayStart reports whether the owner of a channel may have one more that sends.
+// Receivers that never answer keep their channels busy as long as notices wait, and
+// what waits longest is next: without shares, tenants with enough of them would
+// keep everybody else from being told, the operator included.
+func (r *round) mayStart(ch *hook.Channel) bool {
+	if ch.Tenant == 0 {
+		return true
+	}
+	all, own := 0, 0
+	for _, tenant := range r.busy {
+		if tenant != 0 {
+			all++
+		}
+		if tenant == ch.Tenant {
+			own++
+		}
+	}
+	most := r.s.sending
+	return own < max(most/8, 1) && all < max(most-most/4, 1)
 }
 
 // begin sends a notice on a goroutine of its own, unless its channel is busy.
 func (r *round) begin(ctx, sending context.Context, n *Notice) {
 	channel := n.Channel.ID
-	if r.busy[channel] || len(r.busy) >= r.s.sending {
+	if _, busy := r.busy[channel]; busy || len(r.busy) >= r.s.sending {
 		return
 	}
-	r.busy[channel] = true
+	r.busy[channel] = n.Channel.Tenant
 	go func() { r.done <- ended{channel, r.s.work(ctx, sending, n)} }()
 }
