@@ -23,6 +23,8 @@ const (
 	// leastLook is how long a round may read however soon the next one would be: it
 	// is then late, and not blind.
 	leastLook = 5 * time.Second
+	// clockSlack is how far a clock may go back for what was remembered to be good.
+	clockSlack = time.Minute
 )
 
 // Store is what the evaluator reads, and the alerts that it writes.
@@ -78,6 +80,7 @@ type Evaluator struct {
 	fence   store.Fence // under which the board was made
 	board   *alert.Board
 	sight   *sight
+	last    time.Time // round
 	failing bool
 }
 
@@ -177,7 +180,11 @@ func (e *Evaluator) round(ctx context.Context, now time.Time) error {
 		e.board, e.sight = nil, nil
 		return nil
 	}
-	if e.board == nil || fence != e.fence {
+	// A clock that was set back makes all that is remembered look like the future:
+	// nothing would be read, begin or end before it is there again.
+	back := now.Before(e.last.Add(-clockSlack))
+	e.last = now
+	if e.board == nil || fence != e.fence || back {
 		e.fence, e.board, e.sight = fence, nil, newSight(&e.cfg)
 	}
 	if err := e.catchUp(ctx, now); err != nil {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,7 +21,13 @@ func scanNotification(r Row, n *hook.Notification) error { return r.Scan(noticeF
 
 const (
 	insertNotice = `
-INSERT INTO notices (about_id, channel_id, at, kind, result, due_at) VALUES ($1, $2, $3, $4, $5, $3) ON CONFLICT DO NOTHING`
+INSERT INTO notices (about_id, channel_id, at, kind, result, due_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`
+
+	// skipOldest ends what no channel will ever catch up with. It is read with every
+	// round until then, and kept with its alert.
+	skipOldest = `
+UPDATE notices SET result = 4, error = 'too many notices wait for the channel' WHERE channel_id = $1 AND kind <> 0 AND result = 1
+  AND at < (SELECT at FROM notices WHERE channel_id = $1 AND kind <> 0 AND result = 1 ORDER BY at DESC LIMIT 1 OFFSET $2)`
 
 	// skipLost ends a notice whose channel was deleted while it was decided. The log
 	// channel has no row.
@@ -37,26 +44,37 @@ DELETE FROM notices AS n WHERE n.about_id = $1 AND n.result <> 1
     AND (n.kind > 4 OR n.result > 2 OR o.kind = 5 OR o.kind < 5 AND o.result <= 2))`
 )
 
-// addNotices stores what was decided last about alerts.
-func addNotices(tx Tx, alerts []hook.Alert) error {
+// addNotices stores what was decided last about alerts. It is due at once, also when
+// it is of the future by the clock: that was set back.
+func addNotices(tx Tx, now time.Time, alerts []hook.Alert) error {
 	var insert, skip, trim [][]any
+	channels := make(map[hook.ID]bool)
 	for i := range alerts {
 		a := &alerts[i]
 		for _, n := range a.Notifications {
 			if !n.At.Equal(a.Memory.NoticeAt) {
 				continue
 			}
-			insert = append(insert, []any{a.ID, n.Channel, n.At, n.Kind, n.Result})
+			due := n.At
+			if due.After(now) {
+				due = now
+			}
+			insert = append(insert, []any{a.ID, n.Channel, n.At, n.Kind, n.Result, due})
+			channels[n.Channel] = true
 			skip = append(skip, []any{a.ID, n.Channel, n.At, n.Kind})
 		}
 		if len(a.Notifications) >= 200 {
 			trim = append(trim, []any{a.ID})
 		}
 	}
+	var bound [][]any
+	for _, id := range slices.Sorted(maps.Keys(channels)) {
+		bound = append(bound, []any{id, store.MaxWaitingNotices - 1})
+	}
 	for _, step := range []struct {
 		query string
 		rows  [][]any
-	}{{insertNotice, insert}, {skipLost, skip}, {trimNotices, trim}} {
+	}{{insertNotice, insert}, {skipLost, skip}, {skipOldest, bound}, {trimNotices, trim}} {
 		if err := tx.ExecAll(step.query, step.rows); err != nil {
 			return err
 		}
