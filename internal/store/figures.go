@@ -145,8 +145,10 @@ type StatsReader interface {
 type StatsKeeper interface {
 	// TellQueues stores what waits for endpoints, as LogQueues tells it.
 	TellQueues(ctx context.Context, now time.Time, queues []Queue) error
-	// FoldStats adds up to limit logs of commits to the figures of their minutes,
-	// and returns how many it took.
+	// FoldStats adds logs of commits to the figures of their minutes until it has
+	// taken limit, about as many bytes, and returns how much that was: less than
+	// limit when there are no more. What is counted in so many bytes also bounds how
+	// many figures change and how long that takes, which the number of logs does not.
 	FoldStats(ctx context.Context, limit int) (int, error)
 	// RollUp makes coarser pieces of those that are over at a moment, of at most
 	// limit rows, and returns how many it took.
