@@ -41,12 +41,19 @@ func scanPoint(r Row, p *stats.Point) error {
 	return err
 }
 
-const readTroubled = `SELECT DISTINCT level, subject FROM stats WHERE trouble = 1 AND at >= $1`
+// TroubledQuery finds who had trouble. Without a hint SQLite would read all figures
+// there are, in the order of subjects, to find each once.
+func TroubledQuery(d Dialect, since time.Time) *Query {
+	return &Query{
+		SQL:  `SELECT DISTINCT level, subject FROM stats` + d.Hint("stats_trouble") + ` WHERE trouble = 1 AND at >= $1`,
+		Args: []any{stats.Minutes.Floor(since).Unix()},
+	}
+}
 
 // Troubled implements store.StatsReader.
 func (t *Tables) Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error) {
 	return list(ctx, t, "find troubled endpoints", func(r Row, s *stats.Subject) error { return r.Scan(&s.Level, &s.ID) },
-		&Query{SQL: readTroubled, Args: []any{stats.Minutes.Floor(since).Unix()}})
+		TroubledQuery(t.dialect, since))
 }
 
 const insertLog = `INSERT INTO stats_log (at, data) VALUES ($1, $2)`
@@ -77,20 +84,28 @@ func (t *Tables) TellQueues(ctx context.Context, now time.Time, queues []store.Q
 	})
 }
 
-const takeLogs = `DELETE FROM stats_log WHERE %s RETURNING at, data, written, ended`
+const (
+	sizesOfLogs = `SELECT length(data) FROM stats_log LIMIT $1`
+
+	takeLogs = `DELETE FROM stats_log WHERE %s RETURNING at, data, written, ended`
+
+	// logCost is what a log weighs beside its bytes.
+	logCost = 64
+)
 
 // FoldStats implements store.StatsKeeper. A damaged log does not stop the others.
 func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 	var damaged error
 	err = t.dialect.Change(ctx, "add up figures", func(tx Tx) error {
+		n, damaged = 0, nil
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
-		var logs []stats.Record
-		if err := tx.Query(fmt.Sprintf(takeLogs, t.dialect.Some("stats_log")), []any{limit}, Collect(&logs, scanLog)); err != nil {
+		logs, weight, err := t.takeLogs(tx, limit)
+		if err != nil {
 			return err
 		}
-		n = len(logs)
+		n = weight
 		sums := make(stats.Sums)
 		for i := range logs {
 			damaged = errors.Join(damaged, sums.Add(&logs[i]))
@@ -107,7 +122,28 @@ func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 	return n, errors.Join(err, damaged)
 }
 
-const pendingOf = `SELECT tenant_id, sum(pending) FROM tenant_usage GROUP BY tenant_id`
+// takeLogs removes logs until they weigh limit.
+func (t *Tables) takeLogs(tx Tx, limit int) (logs []stats.Record, weight int, err error) {
+	some := 0
+	err = tx.Query(sizesOfLogs, []any{limit/logCost + 1}, func(r Row) error {
+		var size int
+		err := r.Scan(&size)
+		if weight < limit {
+			some, weight = some+1, weight+size+logCost
+		}
+		return err
+	})
+	if err != nil || some == 0 {
+		return nil, 0, err
+	}
+	err = tx.Query(fmt.Sprintf(takeLogs, t.dialect.Some("stats_log")), []any{some}, Collect(&logs, scanLog))
+	return logs, weight, err
+}
+
+const (
+	pendingOf    = `SELECT tenant_id, CAST(sum(pending) AS bigint) FROM tenant_usage WHERE %s GROUP BY tenant_id`
+	pendingOfAll = `SELECT CAST(coalesce(sum(pending), 0) AS bigint) FROM tenant_usage`
+)
 
 // tellPending tells how much is pending now, as of the latest minute that anything
 // is known of.
@@ -116,26 +152,33 @@ func (t *Tables) tellPending(tx Tx, pieces map[piece]stats.Counts) error {
 	for p := range pieces {
 		latest = max(latest, p.at)
 	}
-	if latest == 0 {
-		return nil
-	}
 	tell := func(p piece, n int64) {
 		if c, ok := pieces[p]; ok {
 			c.Tell(stats.Pending, uint64(max(n, 0)))
 			pieces[p] = c
 		}
 	}
-	all := int64(0)
-	err := tx.Query(pendingOf, nil, func(r Row) error {
+	var tenants []hook.ID
+	for p := range pieces {
+		if p.level == stats.OfTenant && p.at == latest {
+			tenants = append(tenants, p.subject)
+		}
+	}
+	if len(tenants) == 0 {
+		return nil
+	}
+	find := fmt.Sprintf(pendingOf, t.dialect.Among("tenant_id", "$1"))
+	err := tx.Query(find, []any{tenants}, func(r Row) error {
 		var tenant hook.ID
 		var n int64
-		if err := r.Scan(&tenant, &n); err != nil {
-			return err
-		}
-		all += n
+		err := r.Scan(&tenant, &n)
 		tell(piece{stats.OfTenant, stats.Minutes, latest, tenant}, n)
-		return nil
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	all, err := one(tx, ScanValue[int64], pendingOfAll)
 	tell(piece{stats.OfSystem, stats.Minutes, latest, 0}, all)
 	return err
 }
@@ -226,7 +269,7 @@ func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
 
 const (
 	oldFigures = `
-SELECT level, subject, at, data FROM stats WHERE step = $1 AND at < $2 ORDER BY at, level, subject LIMIT $3`
+SELECT level, subject, at, data FROM stats WHERE step = $1 AND at < $2 ORDER BY at LIMIT $3`
 
 	dropFigures = `
 DELETE FROM stats WHERE level = $1 AND step = $2 AND at = $3 AND subject = $4`
