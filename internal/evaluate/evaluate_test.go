@@ -328,6 +328,25 @@ func TestADeletedEndpointEndsItsAlerts(t *testing.T) {
 	})
 }
 
+// TestADeletedTenantEndsItsAlerts: its figures are kept, but nobody can mend them.
+func TestADeletedTenantEndsItsAlerts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		r.count(r.ofTenant(), stats.Delivered(1), 100, stats.Dead(hook.DeadExhausted), 100)
+		v := r.evaluate()
+		defer v.stop()
+		r.pass(time.Minute)
+		r.one("dead_rate")
+		r.must(r.db.DeleteTenant(t.Context(), r.tenant.ID, r.audit()))
+		r.pass(15 * time.Minute)
+		if a := r.one("dead_rate"); a.Status != hook.AlertResolved {
+			t.Errorf("status %v", a.Status)
+		}
+	})
+}
+
 // TestAClockThatIsSetBackSilencesNothing: what begins afterwards is told at once.
 func TestAClockThatIsSetBackSilencesNothing(t *testing.T) {
 	t.Parallel()
