@@ -257,6 +257,28 @@ func TestManyBreakersAreOneNotice(t *testing.T) {
 	})
 }
 
+// TestManyBreakersAreOneNoticeFromTheFirstRound: also when the nodes have not counted
+// them yet.
+func TestManyBreakersAreOneNoticeFromTheFirstRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		operator := r.channel(hook.Channel{})
+		r.saved(hook.NodeWatch{NodeID: r.node.ID, Lanes: 20})
+		for range 6 {
+			r.open(r.endpoint())
+		}
+		v := r.evaluate()
+		defer v.stop()
+		r.pass(20 * time.Second)
+		wantTold(t, r.one(alert.BreakersMany), operator.ID, firing)
+		for _, a := range r.alerts(alert.BreakerOpen) {
+			wantTold(t, a, operator.ID, []hook.NoticeKind{hook.NoticeFolded})
+		}
+	})
+}
+
 // TestAClosedBreakerSaysHowLongAndHowMany: the notice of its end.
 func TestAClosedBreakerSaysHowLongAndHowMany(t *testing.T) {
 	t.Parallel()
@@ -301,6 +323,25 @@ func TestADeletedEndpointEndsItsAlerts(t *testing.T) {
 		r.must(err)
 		r.pass(6 * time.Minute)
 		if a := r.one("retry_storm"); a.Status != hook.AlertResolved {
+			t.Errorf("status %v", a.Status)
+		}
+	})
+}
+
+// TestADeletedTenantEndsItsAlerts: its figures are kept, but nobody can mend them.
+func TestADeletedTenantEndsItsAlerts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		r.count(r.ofTenant(), stats.Delivered(1), 100, stats.Dead(hook.DeadExhausted), 100)
+		v := r.evaluate()
+		defer v.stop()
+		r.pass(time.Minute)
+		r.one("dead_rate")
+		r.must(r.db.DeleteTenant(t.Context(), r.tenant.ID, r.audit()))
+		r.pass(15 * time.Minute)
+		if a := r.one("dead_rate"); a.Status != hook.AlertResolved {
 			t.Errorf("status %v", a.Status)
 		}
 	})

@@ -30,6 +30,7 @@ const (
 
 	storeCall = 10 * time.Second
 	batch     = 64 // notices asked for at once
+	maxSeen   = 10_000
 )
 
 // Config says where notices come from and how they go out.
@@ -140,7 +141,7 @@ func (s *Sender) Run(ctx context.Context) error {
 
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &round{s: s, busy: map[hook.ID]hook.ID{}, done: make(chan ended)}
+	r := &round{s: s, busy: map[hook.ID]hook.ID{}, seen: map[hook.ID]hook.ID{}, done: make(chan ended)}
 	timer := time.NewTimer(s.poll)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -167,6 +168,7 @@ func (s *Sender) Run(ctx context.Context) error {
 type round struct {
 	s     *Sender
 	busy  map[hook.ID]hook.ID // and whose they are
+	seen  map[hook.ID]hook.ID // channels of tenants that had notices, and whose they are
 	done  chan ended
 	next  []time.Time
 	blind bool // the queue could not be asked; said once
@@ -201,7 +203,7 @@ func (r *round) pause(now time.Time) time.Duration {
 func (r *round) start(ctx, sending context.Context) {
 	now := time.Now()
 	r.next = slices.DeleteFunc(r.next, func(at time.Time) bool { return !at.After(now) })
-	later := map[hook.ID]bool{} // channels that are free, but whose owner has its share
+	later := r.later()
 	for len(r.busy) < r.s.sending {
 		notices, err := r.due(ctx, now, later)
 		if err != nil {
@@ -214,7 +216,11 @@ func (r *round) start(ctx, sending context.Context) {
 		r.blind = false
 		before := len(r.busy) + len(later)
 		for i := range notices {
-			if n := &notices[i]; r.mayStart(&n.Channel) {
+			n := &notices[i]
+			if tenant := n.Channel.Tenant; tenant != 0 {
+				r.seen[n.Channel.ID] = tenant
+			}
+			if r.mayStart(n.Channel.Tenant) {
 				r.begin(ctx, sending, n)
 			} else {
 				later[n.Channel.ID] = true
@@ -232,12 +238,32 @@ func (r *round) due(ctx context.Context, now time.Time, later map[hook.ID]bool) 
 	return r.s.queue.Due(ctx, now, slices.AppendSeq(slices.Collect(maps.Keys(r.busy)), maps.Keys(later)), batch)
 }
 
+// later are channels that are free, but whose owner has its share: they need not be
+// read, however much waits for them.
+func (r *round) later() map[hook.ID]bool {
+	if len(r.seen) > maxSeen {
+		clear(r.seen)
+	}
+	may, out := map[hook.ID]bool{}, map[hook.ID]bool{}
+	for channel, tenant := range r.seen {
+		ok, known := may[tenant]
+		if !known {
+			ok = r.mayStart(tenant)
+			may[tenant] = ok
+		}
+		if !ok {
+			out[channel] = true
+		}
+	}
+	return out
+}
+
 // mayStart reports whether the owner of a channel may have one more that sends.
 // Receivers that never answer keep their channels busy as long as notices wait, and
 // what waits longest is next: without shares, tenants with enough of them would
 // keep everybody else from being told, the operator included.
-func (r *round) mayStart(ch *hook.Channel) bool {
-	if ch.Tenant == 0 {
+func (r *round) mayStart(owner hook.ID) bool {
+	if owner == 0 {
 		return true
 	}
 	all, own := 0, 0
@@ -245,7 +271,7 @@ func (r *round) mayStart(ch *hook.Channel) bool {
 		if tenant != 0 {
 			all++
 		}
-		if tenant == ch.Tenant {
+		if tenant == owner {
 			own++
 		}
 	}
