@@ -93,7 +93,8 @@ const (
 	logCost = 64
 )
 
-// FoldStats implements store.StatsKeeper. A damaged log does not stop the others.
+// FoldStats implements store.StatsKeeper. What is damaged is told and left out: it
+// must not keep all other logs from being added up for ever.
 func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 	var damaged error
 	err = t.dialect.Change(ctx, "add up figures", func(tx Tx) error {
@@ -101,7 +102,7 @@ func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
-		logs, weight, err := t.takeLogs(tx, limit)
+		logs, weight, err := t.takeLogs(tx, limit, &damaged)
 		if err != nil {
 			return err
 		}
@@ -117,13 +118,13 @@ func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 		if err := t.tellPending(tx, pieces); err != nil {
 			return err
 		}
-		return t.addFigures(tx, pieces)
+		return t.addFigures(tx, pieces, &damaged)
 	})
 	return n, errors.Join(err, damaged)
 }
 
 // takeLogs removes logs until they weigh limit.
-func (t *Tables) takeLogs(tx Tx, limit int) (logs []stats.Record, weight int, err error) {
+func (t *Tables) takeLogs(tx Tx, limit int, damaged *error) (logs []stats.Record, weight int, err error) {
 	some := 0
 	err = tx.Query(sizesOfLogs, []any{limit/logCost + 1}, func(r Row) error {
 		var size int
@@ -136,7 +137,8 @@ func (t *Tables) takeLogs(tx Tx, limit int) (logs []stats.Record, weight int, er
 	if err != nil || some == 0 {
 		return nil, 0, err
 	}
-	err = tx.Query(fmt.Sprintf(takeLogs, t.dialect.Some("stats_log")), []any{some}, Collect(&logs, scanLog))
+	err = tx.Query(fmt.Sprintf(takeLogs, t.dialect.Some("stats_log")), []any{some},
+		Collect(&logs, func(r Row, l *stats.Record) error { return scanLog(r, l, damaged) }))
 	return logs, weight, err
 }
 
@@ -183,7 +185,7 @@ func (t *Tables) tellPending(tx Tx, pieces map[piece]stats.Counts) error {
 	return err
 }
 
-func scanLog(r Row, l *stats.Record) error {
+func scanLog(r Row, l *stats.Record, damaged *error) error {
 	var at int64
 	var written, ended *string
 	if err := r.Scan(&at, &l.Packed, &written, &ended); err != nil {
@@ -193,7 +195,10 @@ func scanLog(r Row, l *stats.Record) error {
 	var err, more error
 	l.Written, err = idSet(written)
 	l.Ended, more = idSet(ended)
-	return errors.Join(err, more)
+	if err = errors.Join(err, more); err != nil {
+		*damaged, l.Packed = errors.Join(*damaged, err), nil
+	}
+	return nil
 }
 
 // idSet reads ids between commas.
@@ -232,8 +237,9 @@ INSERT INTO stats (level, step, at, subject, trouble, data) VALUES ($1, $2, $3, 
 ON CONFLICT (level, subject, step, at) DO UPDATE SET trouble = excluded.trouble, data = excluded.data`
 )
 
-// addFigures adds to pieces, which nobody else does at the same time.
-func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
+// addFigures adds to pieces, which nobody else does at the same time. It replaces
+// those that are damaged.
+func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts, damaged *error) error {
 	alike := make(map[piece][]hook.ID) // by all but the subject
 	for p := range pieces {
 		subject := p.subject
@@ -248,9 +254,10 @@ func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
 				return err
 			}
 			before, err := stats.Unpack(data)
+			*damaged = errors.Join(*damaged, err)
 			before.Merge(pieces[p])
 			pieces[p] = before
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
@@ -258,6 +265,9 @@ func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
 	}
 	rows := make([][]any, 0, len(pieces))
 	for p, c := range pieces {
+		if c.Empty() {
+			continue
+		}
 		trouble := 0
 		if c.Trouble() {
 			trouble = 1
@@ -283,10 +293,13 @@ type oldPiece struct {
 
 func (o *oldPiece) args() []any { return []any{o.level, o.step, o.at, o.subject} }
 
-// takeOld removes pieces of a step that began before a moment.
-func takeOld(tx Tx, step stats.Step, before time.Time, limit int) ([]oldPiece, error) {
+// takeOld removes pieces of a step that began before a moment. A damaged one is
+// empty.
+func takeOld(tx Tx, step stats.Step, before time.Time, limit int, damaged *error) ([]oldPiece, error) {
 	var rows []oldPiece
-	if err := tx.Query(oldFigures, []any{step, before.Unix(), limit}, Collect(&rows, scanOld)); err != nil {
+	err := tx.Query(oldFigures, []any{step, before.Unix(), limit},
+		Collect(&rows, func(r Row, o *oldPiece) error { return scanOld(r, o, damaged) }))
+	if err != nil {
 		return nil, err
 	}
 	drop := make([][]any, len(rows))
@@ -297,14 +310,15 @@ func takeOld(tx Tx, step stats.Step, before time.Time, limit int) ([]oldPiece, e
 	return rows, tx.ExecAll(dropFigures, drop)
 }
 
-func scanOld(r Row, o *oldPiece) error {
+func scanOld(r Row, o *oldPiece, damaged *error) error {
 	var data []byte
 	if err := r.Scan(&o.level, &o.subject, &o.at, &data); err != nil {
 		return err
 	}
 	counts, err := stats.Unpack(data)
+	*damaged = errors.Join(*damaged, err)
 	o.counts = counts
-	return err
+	return nil
 }
 
 // RollUp implements store.StatsKeeper.
@@ -313,11 +327,13 @@ func (t *Tables) RollUp(ctx context.Context, from stats.Step, before time.Time, 
 		return 0, fmt.Errorf("roll up figures: nothing is coarser than step %d", from)
 	}
 	into := from + 1
+	var damaged error
 	err = t.dialect.Change(ctx, "roll up figures", func(tx Tx) error {
+		damaged = nil
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
-		rows, err := takeOld(tx, from, into.Floor(before), limit)
+		rows, err := takeOld(tx, from, into.Floor(before), limit, &damaged)
 		if err != nil {
 			return err
 		}
@@ -329,15 +345,16 @@ func (t *Tables) RollUp(ctx context.Context, from stats.Step, before time.Time, 
 			sum.Merge(r.counts)
 			pieces[p] = sum
 		}
-		return t.addFigures(tx, pieces)
+		return t.addFigures(tx, pieces, &damaged)
 	})
-	return n, err
+	return n, errors.Join(err, damaged)
 }
 
 // DropStats implements store.StatsKeeper.
 func (t *Tables) DropStats(ctx context.Context, step stats.Step, before time.Time, limit int) (n int, err error) {
 	err = t.dialect.Change(ctx, "remove old figures", func(tx Tx) error {
-		rows, err := takeOld(tx, step, before, limit)
+		var damaged error // it goes anyway
+		rows, err := takeOld(tx, step, before, limit, &damaged)
 		n = len(rows)
 		return err
 	})
