@@ -72,7 +72,7 @@ type NoticeQueue interface {
 const MaxWaitingEvents = 1000
 
 // MaxWaitingNotices is how many notices of alerts wait for one channel at most.
-const MaxWaitingNotices = 10_000
+const MaxWaitingNotices = 2_000
 
 // NoticeKey names a notice.
 type NoticeKey struct {

@@ -83,13 +83,15 @@ func addNotices(tx Tx, now time.Time, alerts []hook.Alert) error {
 }
 
 // DueQuery returns the query of the notices that are due. They are few: the
-// backlog of a channel is bounded.
+// backlog of a channel is bounded. The sum with 0 keeps a planner without
+// statistics from looking for others of the same alert among all that wait for the
+// channel.
 func DueQuery(d Dialect, f store.Fence, now time.Time, busy []hook.ID, limit int) *Query {
 	q := &Query{SQL: `
 SELECT n.about_id, n.channel_id, n.at, n.kind, n.tries, n.reached FROM notices n` + d.Hint("notices_due") + `
 WHERE n.result = 1 AND n.due_at <= $1
   AND EXISTS (SELECT 1 FROM shards WHERE shard = $2 AND owner_id = $3 AND epoch = $4)
-  AND NOT EXISTS (SELECT 1 FROM notices o WHERE o.about_id = n.about_id AND o.channel_id = n.channel_id AND o.result = 1
+  AND NOT EXISTS (SELECT 1 FROM notices o WHERE o.about_id = n.about_id AND o.channel_id = n.channel_id AND o.result + 0 = 1
     AND (o.at < n.at OR o.at = n.at AND o.kind < n.kind))`, Args: []any{now, f.Shard, f.Node, f.Epoch}}
 	if len(busy) > 0 {
 		q.And("NOT ("+d.Among("n.channel_id", "?")+")", busy)
