@@ -31,6 +31,9 @@ const (
 	storeCall = 10 * time.Second
 	batch     = 64 // notices asked for at once
 	maxSeen   = 10_000
+	// readFor is for how long it is good what was read: what has ended meanwhile
+	// cannot begin, but an alert may be over.
+	readFor = time.Second
 )
 
 // Config says where notices come from and how they go out.
@@ -141,16 +144,20 @@ func (s *Sender) Run(ctx context.Context) error {
 
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &round{s: s, busy: map[hook.ID]hook.ID{}, seen: map[hook.ID]hook.ID{}, done: make(chan ended)}
+	r := &round{s: s, busy: map[hook.ID]hook.ID{}, seen: map[hook.ID]hook.ID{}, ready: map[hook.ID]*ready{}, done: make(chan ended)}
 	timer := time.NewTimer(s.poll)
 	defer timer.Stop()
-	for ctx.Err() == nil {
-		r.start(ctx, sending)
+	for look := true; ctx.Err() == nil; {
+		if look {
+			r.start(ctx, sending)
+		}
+		look = true
 		timer.Reset(r.pause(time.Now()))
 		select {
 		case <-ctx.Done():
 		case e := <-r.done:
 			r.end(e)
+			look = !r.goOn(ctx, sending, e.channel)
 		case <-s.wake:
 		case <-timer.C:
 		}
@@ -170,8 +177,15 @@ type round struct {
 	busy  map[hook.ID]hook.ID // and whose they are
 	seen  map[hook.ID]hook.ID // channels of tenants that had notices, and whose they are
 	done  chan ended
+	ready map[hook.ID]*ready // by channel
 	next  []time.Time
 	blind bool // the queue could not be asked; said once
+}
+
+// ready is what was read of a busy channel, and when.
+type ready struct {
+	list []Notice
+	at   time.Time
 }
 
 // ended is a channel that is free again, and when its notice wants another try;
@@ -204,6 +218,10 @@ func (r *round) start(ctx, sending context.Context) {
 	now := time.Now()
 	r.next = slices.DeleteFunc(r.next, func(at time.Time) bool { return !at.After(now) })
 	later := r.later()
+	maps.DeleteFunc(r.ready, func(channel hook.ID, p *ready) bool {
+		_, busy := r.busy[channel]
+		return !busy || now.Sub(p.at) > readFor
+	})
 	for len(r.busy) < r.s.sending {
 		notices, err := r.due(ctx, now, later)
 		if err != nil {
@@ -236,6 +254,19 @@ func (r *round) due(ctx context.Context, now time.Time, later map[hook.ID]bool) 
 	ctx, cancel := context.WithTimeout(ctx, storeCall)
 	defer cancel()
 	return r.s.queue.Due(ctx, now, slices.AppendSeq(slices.Collect(maps.Keys(r.busy)), maps.Keys(later)), batch)
+}
+
+// goOn begins what was read of a channel that is free again, unless that is too long
+// ago: with much that waits, a look costs more than a notice.
+func (r *round) goOn(ctx, sending context.Context, channel hook.ID) bool {
+	p := r.ready[channel]
+	if p == nil || len(p.list) == 0 || time.Since(p.at) > readFor {
+		return false
+	}
+	n := &p.list[0]
+	p.list = p.list[1:]
+	r.begin(ctx, sending, n)
+	return true
 }
 
 // later are channels that are free, but whose owner has its share: they need not be
@@ -283,6 +314,10 @@ func (r *round) mayStart(owner hook.ID) bool {
 func (r *round) begin(ctx, sending context.Context, n *Notice) {
 	channel := n.Channel.ID
 	if _, busy := r.busy[channel]; busy || len(r.busy) >= r.s.sending {
+		if r.ready[channel] == nil {
+			r.ready[channel] = &ready{at: time.Now()}
+		}
+		r.ready[channel].list = append(r.ready[channel].list, *n)
 		return
 	}
 	r.busy[channel] = n.Channel.Tenant
