@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"testing"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // counted returns what a settle means to the figures of its endpoint.
-func counted(t *testing.T, s *Settle) stats.Counts {
+func counted(t *testing.T, s *store.Settle) stats.Counts {
 	t.Helper()
 	var l stats.Log
 	s.Log(&l, true)
@@ -29,8 +30,8 @@ func counted(t *testing.T, s *Settle) stats.Counts {
 func TestDeliveredAgainCountsWhatThatTook(t *testing.T) {
 	accepted := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	asked := accepted.Add(7 * 24 * time.Hour)
-	delivered := func(kind hook.AttemptKind, p hook.Progress) *Settle {
-		return &Settle{
+	delivered := func(kind hook.AttemptKind, p hook.Progress) *store.Settle {
+		return &store.Settle{
 			Due: asked,
 			Delivery: hook.Delivery{
 				ID: 1, TenantID: 2, EndpointID: 3, State: hook.Delivered, Attempts: 17, SettledAt: asked.Add(time.Second), Progress: p,
@@ -39,7 +40,7 @@ func TestDeliveredAgainCountsWhatThatTook(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		settle *Settle
+		settle *store.Settle
 		tries  uint64
 		took   time.Duration
 	}{
@@ -61,7 +62,7 @@ func TestDeliveredAgainCountsWhatThatTook(t *testing.T) {
 
 func TestSendByHandThatFailedIsNoDeliveryTime(t *testing.T) {
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	s := &Settle{
+	s := &store.Settle{
 		Due: at.Add(time.Hour),
 		Delivery: hook.Delivery{ // as it was before
 			ID: 1, TenantID: 2, EndpointID: 3, State: hook.Delivered, Attempts: 2, SettledAt: at.Add(time.Second), Progress: hook.Progress{RunDueAt: at},

@@ -93,12 +93,17 @@ const (
 	logCost = 64
 )
 
+// damage is what could not be read.
+type damage struct{ err error }
+
+func (d *damage) note(err error) { d.err = errors.Join(d.err, err) }
+
 // FoldStats implements store.StatsKeeper. What is damaged is told and left out: it
 // must not keep all other logs from being added up for ever.
 func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
-	var damaged error
+	var damaged damage
 	err = t.dialect.Change(ctx, "add up figures", func(tx Tx) error {
-		n, damaged = 0, nil
+		n, damaged = 0, damage{}
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
@@ -109,7 +114,7 @@ func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 		n = weight
 		sums := make(stats.Sums)
 		for i := range logs {
-			damaged = errors.Join(damaged, sums.Add(&logs[i]))
+			damaged.note(sums.Add(&logs[i]))
 		}
 		pieces := make(map[piece]stats.Counts, len(sums))
 		for _, r := range sums.Rows() {
@@ -120,11 +125,11 @@ func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 		}
 		return t.addFigures(tx, pieces, &damaged)
 	})
-	return n, errors.Join(err, damaged)
+	return n, errors.Join(err, damaged.err)
 }
 
 // takeLogs removes logs until they weigh limit.
-func (t *Tables) takeLogs(tx Tx, limit int, damaged *error) (logs []stats.Record, weight int, err error) {
+func (t *Tables) takeLogs(tx Tx, limit int, damaged *damage) (logs []stats.Record, weight int, err error) {
 	some := 0
 	err = tx.Query(sizesOfLogs, []any{limit/logCost + 1}, func(r Row) error {
 		var size int
@@ -185,7 +190,7 @@ func (t *Tables) tellPending(tx Tx, pieces map[piece]stats.Counts) error {
 	return err
 }
 
-func scanLog(r Row, l *stats.Record, damaged *error) error {
+func scanLog(r Row, l *stats.Record, damaged *damage) error {
 	var at int64
 	var written, ended *string
 	if err := r.Scan(&at, &l.Packed, &written, &ended); err != nil {
@@ -196,7 +201,8 @@ func scanLog(r Row, l *stats.Record, damaged *error) error {
 	l.Written, err = idSet(written)
 	l.Ended, more = idSet(ended)
 	if err = errors.Join(err, more); err != nil {
-		*damaged, l.Packed = errors.Join(*damaged, err), nil
+		damaged.note(err)
+		l.Packed = nil
 	}
 	return nil
 }
@@ -239,7 +245,7 @@ ON CONFLICT (level, subject, step, at) DO UPDATE SET trouble = excluded.trouble,
 
 // addFigures adds to pieces, which nobody else does at the same time. It replaces
 // those that are damaged.
-func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts, damaged *error) error {
+func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts, damaged *damage) error {
 	alike := make(map[piece][]hook.ID) // by all but the subject
 	for p := range pieces {
 		subject := p.subject
@@ -254,7 +260,7 @@ func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts, damaged *error
 				return err
 			}
 			before, err := stats.Unpack(data)
-			*damaged = errors.Join(*damaged, err)
+			damaged.note(err)
 			before.Merge(pieces[p])
 			pieces[p] = before
 			return nil
@@ -295,7 +301,7 @@ func (o *oldPiece) args() []any { return []any{o.level, o.step, o.at, o.subject}
 
 // takeOld removes pieces of a step that began before a moment. A damaged one is
 // empty.
-func takeOld(tx Tx, step stats.Step, before time.Time, limit int, damaged *error) ([]oldPiece, error) {
+func takeOld(tx Tx, step stats.Step, before time.Time, limit int, damaged *damage) ([]oldPiece, error) {
 	var rows []oldPiece
 	err := tx.Query(oldFigures, []any{step, before.Unix(), limit},
 		Collect(&rows, func(r Row, o *oldPiece) error { return scanOld(r, o, damaged) }))
@@ -310,13 +316,13 @@ func takeOld(tx Tx, step stats.Step, before time.Time, limit int, damaged *error
 	return rows, tx.ExecAll(dropFigures, drop)
 }
 
-func scanOld(r Row, o *oldPiece, damaged *error) error {
+func scanOld(r Row, o *oldPiece, damaged *damage) error {
 	var data []byte
 	if err := r.Scan(&o.level, &o.subject, &o.at, &data); err != nil {
 		return err
 	}
 	counts, err := stats.Unpack(data)
-	*damaged = errors.Join(*damaged, err)
+	damaged.note(err)
 	o.counts = counts
 	return nil
 }
@@ -327,9 +333,9 @@ func (t *Tables) RollUp(ctx context.Context, from stats.Step, before time.Time, 
 		return 0, fmt.Errorf("roll up figures: nothing is coarser than step %d", from)
 	}
 	into := from + 1
-	var damaged error
+	var damaged damage
 	err = t.dialect.Change(ctx, "roll up figures", func(tx Tx) error {
-		damaged = nil
+		damaged = damage{}
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
@@ -347,13 +353,13 @@ func (t *Tables) RollUp(ctx context.Context, from stats.Step, before time.Time, 
 		}
 		return t.addFigures(tx, pieces, &damaged)
 	})
-	return n, errors.Join(err, damaged)
+	return n, errors.Join(err, damaged.err)
 }
 
 // DropStats implements store.StatsKeeper.
 func (t *Tables) DropStats(ctx context.Context, step stats.Step, before time.Time, limit int) (n int, err error) {
 	err = t.dialect.Change(ctx, "remove old figures", func(tx Tx) error {
-		var damaged error // it goes anyway
+		var damaged damage // it goes anyway
 		rows, err := takeOld(tx, step, before, limit, &damaged)
 		n = len(rows)
 		return err
