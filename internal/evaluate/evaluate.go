@@ -17,6 +17,9 @@ import (
 
 const (
 	storeCall = 10 * time.Second
+	// saveCall is how long a step may take to be stored. With very many alerts and
+	// channels it is large; one that is given up is as large the next time.
+	saveCall = 30 * time.Second
 	// remembered is how long the board knows alerts that are over: as long as one
 	// that fires again is the same, and a little more.
 	remembered = 16 * time.Minute
@@ -258,7 +261,7 @@ func (e *Evaluator) store(ctx context.Context, now time.Time, out alert.Outcome)
 		return nil
 	}
 	// What was decided is stored also when the server stops at this moment.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeCall)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveCall)
 	defer cancel()
 	err := e.cfg.Store.SaveAlerts(ctx, e.fence, store.AlertStep{Now: now, Save: out.Save, Unacked: out.Unacked, Drop: out.Drop})
 	switch {

@@ -29,11 +29,11 @@ INSERT INTO notices (about_id, channel_id, at, kind, result, due_at) VALUES ($1,
 UPDATE notices SET result = 4, error = 'too many notices wait for the channel' WHERE channel_id = $1 AND kind <> 0 AND result = 1
   AND at < (SELECT at FROM notices WHERE channel_id = $1 AND kind <> 0 AND result = 1 ORDER BY at DESC LIMIT 1 OFFSET $2)`
 
-	// skipLost ends a notice whose channel was deleted while it was decided. The log
-	// channel has no row.
+	// skipLost ends the notices of a channel that was deleted while they were decided.
+	// The log channel has no row.
 	skipLost = `
-UPDATE notices SET result = 4 WHERE about_id = $1 AND channel_id = $2 AND at = $3 AND kind = $4 AND result = 1
-  AND channel_id <> 1 AND NOT EXISTS (SELECT 1 FROM alert_channels c WHERE c.id = channel_id)`
+UPDATE notices SET result = 4 WHERE channel_id = $1 AND kind <> 0 AND result = 1
+  AND channel_id <> 1 AND NOT EXISTS (SELECT 1 FROM alert_channels WHERE id = $1)`
 
 	// trimNotices keeps some 200 notices of an alert that lasts, and in any case the
 	// latest of every channel and the one that its owner believes.
@@ -47,7 +47,7 @@ DELETE FROM notices AS n WHERE n.about_id = $1 AND n.result <> 1
 // addNotices stores what was decided last about alerts. It is due at once, also when
 // it is of the future by the clock: that was set back.
 func addNotices(tx Tx, now time.Time, alerts []hook.Alert) error {
-	var insert, skip, trim [][]any
+	var insert, trim [][]any
 	channels := make(map[hook.ID]bool)
 	for i := range alerts {
 		a := &alerts[i]
@@ -61,15 +61,14 @@ func addNotices(tx Tx, now time.Time, alerts []hook.Alert) error {
 			}
 			insert = append(insert, []any{a.ID, n.Channel, n.At, n.Kind, n.Result, due})
 			channels[n.Channel] = true
-			skip = append(skip, []any{a.ID, n.Channel, n.At, n.Kind})
 		}
 		if len(a.Notifications) >= 200 {
 			trim = append(trim, []any{a.ID})
 		}
 	}
-	var bound [][]any
+	var skip, bound [][]any
 	for _, id := range slices.Sorted(maps.Keys(channels)) {
-		bound = append(bound, []any{id, store.MaxWaitingNotices - 1})
+		skip, bound = append(skip, []any{id}), append(bound, []any{id, store.MaxWaitingNotices - 1})
 	}
 	for _, step := range []struct {
 		query string
