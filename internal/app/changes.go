@@ -153,6 +153,11 @@ func endpointDetail(a *hook.Audit, reason string) any {
 		return map[string]string{"reason": reason}
 	case hook.EndpointUpdated:
 		names := slices.Sorted(maps.Keys(diff))
+		if list := diff["changed"]; list != nil && diff["bytes"] != nil { // too much for a record: it has the names
+			if err := json.Unmarshal(list, &names); err != nil {
+				return nil
+			}
+		}
 		return map[string][]string{"changed": names[:min(len(names), maxNamedFields)]}
 	default:
 		return nil

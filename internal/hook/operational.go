@@ -45,6 +45,18 @@ const (
 	StoreLogGrowing    OperationalType = "store.log.growing"
 	StoreLogSettled    OperationalType = "store.log.settled"
 
+	// What happens on a lane beside its breaker.
+	EndpointRecovered    OperationalType = "endpoint.recovered"
+	BreakerProbeFailed   OperationalType = "breaker.probe_failed"
+	LaneThrottled        OperationalType = "lane.throttled"
+	LaneSlowStartDone    OperationalType = "lane.slow_start_done"
+	DeliveryDeadLettered OperationalType = "delivery.dead_lettered"
+
+	// What happens to nodes.
+	NodeJoined    OperationalType = "node.joined"
+	NodeLeft      OperationalType = "node.left"
+	NodeLeaseLost OperationalType = "node.lease_lost"
+
 	// What people change, and what follows from it.
 	EndpointCreated       OperationalType = "endpoint.created"
 	EndpointUpdated       OperationalType = "endpoint.updated"
@@ -72,6 +84,8 @@ var operationalTypes = []OperationalType{
 	StormStarted, StormEnded, RetryQueueGrowing, RetryQueueSettled, BreakerOpened, BreakerClosed,
 	EndpointFailing, EndpointDisabled, SystemQueueGrowing, SystemQueueSettled, BreakersMany, BreakersSettled,
 	StoreDamaged, StoreLogGrowing, StoreLogSettled,
+	EndpointRecovered, BreakerProbeFailed, LaneThrottled, LaneSlowStartDone, DeliveryDeadLettered,
+	NodeJoined, NodeLeft, NodeLeaseLost,
 	EndpointCreated, EndpointUpdated, EndpointDeleted, EndpointPaused, EndpointResumed, EndpointSecretRotated, BreakerReset,
 	ReplayStarted, ReplayPausing, ReplayResumed, ReplayFinished, ReplayWithdrawn,
 	TenantCreated, TenantDeleted, KeyCreated, KeyRevoked,

@@ -106,7 +106,7 @@ func levelOf(t hook.OperationalType) slog.Level {
 	case hook.StoreDamaged:
 		return slog.LevelError
 	case hook.StormStarted, hook.RetryQueueGrowing, hook.SystemQueueGrowing, hook.BreakersMany, hook.EndpointFailing, hook.EndpointDisabled, hook.StoreLogGrowing,
-		hook.DeadLettersGrowing, hook.DeadLettersExpiring:
+		hook.DeadLettersGrowing, hook.DeadLettersExpiring, hook.NodeLeaseLost:
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo
