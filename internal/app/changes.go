@@ -102,11 +102,17 @@ func (c changes) CreateKey(ctx context.Context, k hook.APIKey, a hook.Audit) err
 	return err
 }
 
-// RevokeKey implements store.Keys.
+// RevokeKey implements store.Keys. Whoever revokes a key need not know whose it is, and
+// one that is revoked already stays as it is.
 func (c changes) RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hook.Audit) error {
-	err := c.DB.RevokeKey(ctx, id, now, a)
-	c.tell(err, &a, a.TenantID, 0, map[string]string{"key": a.Subject})
-	return err
+	if err := c.DB.RevokeKey(ctx, id, now, a); err != nil {
+		return err
+	}
+	keys, err := c.ListKeys(ctx, store.Page{Limit: 1, After: id - 1, Asc: true})
+	if err == nil && len(keys) == 1 && keys[0].ID == id && keys[0].RevokedAt.Equal(now) {
+		c.tell(nil, &a, keys[0].TenantID, 0, map[string]string{"key": a.Subject, "scope": keys[0].Scope.String()})
+	}
+	return nil
 }
 
 // UpdateReplay implements store.Replays and store.ReplayFeeder.
@@ -192,10 +198,10 @@ var lettersTypes = map[string]hook.OperationalType{
 	alert.LettersExpire: hook.DeadLettersExpiring,
 }
 
-// alertFired tells of an alert that has begun to fire.
-func (a *App) alertFired(al *hook.Alert) {
+// fired tells of an alert that has begun to fire.
+func (c changes) fired(al *hook.Alert) {
 	if t, ok := lettersTypes[al.Rule]; ok {
-		a.watch.Record(al.Subject.Tenant, al.Subject.Endpoint, t, map[string]any{
+		c.record(al.Subject.Tenant, al.Subject.Endpoint, t, map[string]any{
 			"alert": hook.AlertPrefix.Format(al.ID), "value": al.Value, "threshold": al.Threshold,
 		})
 	}
