@@ -57,24 +57,31 @@ func TestLanesTellWhatHappens(t *testing.T) {
 		count  int // 0: at least one
 	}{
 		"a probe that fails": {
-			egress.Result{Reason: hook.ConnectRefused}, `{}`,
+			egress.Result{Reason: hook.ConnectRefused},
+			`{}`,
 			func(r *rig, e hook.Endpoint) { r.publish(e, 10); time.Sleep(10 * time.Minute) },
-			dispatch.LaneNews{Type: hook.BreakerProbeFailed, Reason: "connect_refused"}, 0,
+			dispatch.LaneNews{Type: hook.BreakerProbeFailed, Reason: "connect_refused"},
+			0,
 		},
 		"a destination that asks for time": {
 			withHeader(egress.Result{Status: 429}, "Retry-After", "30"), `{}`,
 			func(r *rig, e hook.Endpoint) { r.publish(e, 1); time.Sleep(10 * time.Second) },
-			dispatch.LaneNews{Type: hook.LaneThrottled, Wait: 30 * time.Second}, 1,
+			dispatch.LaneNews{Type: hook.LaneThrottled, Wait: 30 * time.Second},
+			1,
 		},
 		"dead letters": {
-			egress.Result{Status: 400}, `{}`,
+			egress.Result{Status: 400},
+			`{}`,
 			func(r *rig, e hook.Endpoint) { r.publish(e, 7); time.Sleep(time.Minute) },
-			dispatch.LaneNews{Type: hook.DeliveryDeadLettered, Reason: "permanent"}, 7,
+			dispatch.LaneNews{Type: hook.DeliveryDeadLettered, Reason: "permanent"},
+			7,
 		},
 		"dead letters of an open lane": {
-			egress.Result{Reason: hook.ConnectRefused}, `{"breaker":{"max_hold":"1h"}}`,
+			egress.Result{Reason: hook.ConnectRefused},
+			`{"breaker":{"max_hold":"1h"}}`,
 			func(r *rig, e hook.Endpoint) { r.publish(e, 20); time.Sleep(3 * time.Hour) },
-			dispatch.LaneNews{Type: hook.DeliveryDeadLettered, Reason: "expired"}, 20,
+			dispatch.LaneNews{Type: hook.DeliveryDeadLettered, Reason: "expired"},
+			20,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
