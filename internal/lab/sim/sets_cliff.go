@@ -100,7 +100,7 @@ func hard() []Scenario {
 			s.Load, s.Again.Capacity = 0.2, 0.5
 		}),
 		atEdge("doubled", hardGoals+",first_crashes_max<=2,found_max<=1h", func(s *Scenario) {
-			// What is known is tested when it is two days old.
+			// What is known is tested two days after it was last in the way.
 			s.Load, s.Again.After = 0.2, Duration(50*time.Hour)
 			s.Again.Capacity, s.Again.For = 2, Duration(4*time.Hour)
 		}),
