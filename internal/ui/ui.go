@@ -21,7 +21,7 @@ type Assets interface {
 
 // Logouts remembers sessions that were ended before their time.
 type Logouts interface {
-	EndSession(ctx context.Context, id [16]byte, until time.Time) error
+	EndSession(ctx context.Context, id [16]byte, until, now time.Time) error
 	SessionEnded(ctx context.Context, id [16]byte) (bool, error)
 }
 

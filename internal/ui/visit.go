@@ -113,5 +113,5 @@ func (u *UI) cookie(value string, ends time.Time) *http.Cookie {
 
 // ended ends a session before its time, everywhere.
 func (u *UI) ended(ctx context.Context, s *session.Session) error {
-	return u.cfg.Logouts.EndSession(ctx, s.ID, s.Issued.Add(session.Absolute))
+	return u.cfg.Logouts.EndSession(ctx, s.ID, s.Issued.Add(session.Absolute), u.cfg.Now())
 }
