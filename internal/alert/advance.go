@@ -15,7 +15,7 @@ func (s *step) start(k key, f *Finding) {
 			ID: s.b.o.NextID(s.now), Rule: f.Rule, Level: f.Level, Severity: f.Severity, Status: hook.AlertPending, Subject: f.Subject,
 			Since: s.now,
 		}}
-		s.b.items[k] = it
+		s.b.put(it)
 	}
 	it.a.Memory.TrueSince, it.dirty = s.now, true
 	s.see(it, f)
@@ -61,7 +61,7 @@ func (s *step) advance(it *item, f *Finding) {
 
 // drop removes an alert that never fired.
 func (s *step) drop(it *item) {
-	delete(s.b.items, it.key())
+	s.b.remove(it)
 	if it.known {
 		s.out.Drop = append(s.out.Drop, it.a.ID)
 	}
@@ -82,7 +82,7 @@ func (s *step) fire(it *item, f *Finding) {
 	s.unack(it)
 	a.Status, a.Severity, a.Since, a.ResolvedAt = hook.AlertFiring, f.Severity, s.now, time.Time{}
 	a.Count++
-	a.Memory.FalseSince, a.Memory.Folded, a.Memory.FoldedIDs = time.Time{}, 0, nil
+	a.Memory.FalseSince, a.Memory.Folded, a.Memory.FoldedIDs, a.Memory.Named = time.Time{}, 0, nil, nil
 	a.Summary = f.Summary
 	s.changed(it)
 	kind := hook.NoticeFiring
@@ -93,7 +93,27 @@ func (s *step) fire(it *item, f *Finding) {
 	if a.Rule == BreakerOpen {
 		to = s.fold(it, to)
 	}
+	s.news(it, f)
 	s.tell(it, kind, to)
+}
+
+// news notes which things a finding names, and reports whether nobody has heard of
+// one of them since the alert fires. One that is named no more is forgotten, but not
+// so soon that it flaps.
+func (s *step) news(it *item, f *Finding) bool {
+	m := &it.a.Memory
+	if s.now.Sub(m.NoticeAt) > flapWindow {
+		all := len(m.Named)
+		m.Named = slices.DeleteFunc(m.Named, func(id hook.ID) bool { return !slices.Contains(f.Named, id) })
+		it.dirty = it.dirty || len(m.Named) < all
+	}
+	before := len(m.Named)
+	for _, id := range f.Named {
+		if !slices.Contains(m.Named, id) && len(m.Named) < maxNamed {
+			m.Named, it.dirty = append(m.Named, id), true
+		}
+	}
+	return len(m.Named) > before
 }
 
 // changed notes a change of status, and forgets those of long ago.
@@ -116,6 +136,11 @@ func (s *step) goOn(it *item, f *Finding) {
 		s.unack(it)
 		a.Severity = f.Severity
 		s.tell(it, hook.NoticeRaised, s.route(it, f))
+		return
+	}
+	if s.news(it, f) {
+		s.unack(it) // of what was known then
+		s.tell(it, hook.NoticeRepeat, s.route(it, f))
 		return
 	}
 	if s.due(it) {

@@ -76,6 +76,7 @@ type Board struct {
 	o     Options
 	now   time.Time
 	items map[key]*item     // open, or ended within flapWindow
+	byID  map[hook.ID]*item // the same
 	past  map[hook.ID]*item // ended before, but their end is still to be sent
 }
 
@@ -108,7 +109,7 @@ func NewBoard(o Options, rows []hook.Alert) (*Board, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	b := &Board{o: o, items: make(map[key]*item), past: make(map[hook.ID]*item)}
+	b := &Board{o: o, items: make(map[key]*item), byID: make(map[hook.ID]*item), past: make(map[hook.ID]*item)}
 	rows = slices.SortedFunc(slices.Values(rows), func(x, y hook.Alert) int {
 		return cmp.Or(newest(x, y), cmp.Compare(y.ID, x.ID))
 	})
@@ -118,9 +119,16 @@ func NewBoard(o Options, rows []hook.Alert) (*Board, error) {
 			b.past[it.a.ID] = it
 			continue
 		}
-		b.items[it.key()] = it
+		b.put(it)
 	}
 	return b, nil
+}
+
+func (b *Board) put(it *item) { b.items[it.key()], b.byID[it.a.ID] = it, it }
+
+func (b *Board) remove(it *item) {
+	delete(b.items, it.key())
+	delete(b.byID, it.a.ID)
 }
 
 // newest puts open alerts before those that ended, and late ends before early
@@ -141,6 +149,7 @@ func clone(a hook.Alert) hook.Alert {
 	a.Notifications = slices.Clone(a.Notifications)
 	a.Memory.Changes = slices.Clone(a.Memory.Changes)
 	a.Memory.FoldedIDs = slices.Clone(a.Memory.FoldedIDs)
+	a.Memory.Named = slices.Clone(a.Memory.Named)
 	return a
 }
 
@@ -218,12 +227,7 @@ func (b *Board) find(alert hook.ID) *item {
 	if it := b.past[alert]; it != nil {
 		return it
 	}
-	for _, it := range b.items {
-		if it.a.ID == alert {
-			return it
-		}
-	}
-	return nil
+	return b.byID[alert]
 }
 
 // Waiting lists the notices that are decided and not known to be sent: what an

@@ -463,7 +463,40 @@ func TestAFailingChannelIsToldOfElsewhere(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, alert.Options{})
 	d.channels = append(d.channels, hook.Channel{ID: quiet})
-	r := fleetIs(alert.System{Channels: []alert.FailedChannel{{ops, "ops", "status 404"}}})
+	r := fleetIs(alert.System{Channels: []alert.FailedChannel{{ops, "ops", "status 404", 0}}})
 	d.step(0, alert.Judge(alert.Thresholds{}, &r)...)
 	d.sends("channel_failing ep0 firing > 12")
+}
+
+// TestAnotherFailingChannelIsToldOf: the channel of a tenant that nobody mends, or an
+// acknowledgement of the first, does not hide that one of the operator's fails.
+func TestAnotherFailingChannelIsToldOf(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, alert.Options{})
+	d.channels = append(d.channels, hook.Channel{ID: quiet})
+	failing := func(list ...alert.FailedChannel) []alert.Finding {
+		r := fleetIs(alert.System{Channels: list})
+		return alert.Judge(alert.Thresholds{}, &r)
+	}
+	theirs, theirs2 := alert.FailedChannel{50, "acme's", "status 404", 5}, alert.FailedChannel{51, "acme's", "status 404", 5}
+	ours := alert.FailedChannel{ops, "pager", "status 410", 0}
+	d.step(0, failing(theirs)...)
+	d.sends("channel_failing ep0 firing > 11", "channel_failing ep0 firing > 12")
+	d.ack("ops", "a tenant's own", 0)
+	d.step(time.Minute, failing(theirs, theirs2)...)
+	d.sends() // a tenant could go on with that for ever
+	d.step(time.Minute, failing(theirs, ours)...)
+	d.sends("channel_failing ep0 repeat > 12")
+	if a := d.only(); !strings.Contains(a.Summary, ": pager (status 410), acme's") || !a.AckedAt.IsZero() {
+		t.Errorf("%q, acknowledged at %v", a.Summary, a.AckedAt)
+	}
+	d.restore()
+	d.step(time.Minute, failing(theirs, ours)...)
+	d.sends()
+	d.step(time.Minute, failing(theirs)...)
+	d.step(time.Minute, failing(theirs, ours)...)
+	d.sends() // it comes and goes
+	d.step(20*time.Minute, failing(theirs)...)
+	d.step(time.Minute, failing(theirs, ours)...)
+	d.sends("channel_failing ep0 repeat > 12")
 }

@@ -262,6 +262,25 @@ func TestAClockThatGoesBackHarmsNothing(t *testing.T) {
 	}
 }
 
+// TestABoardAfterTheClockWasSetBack goes on from rows of the future: what waits for a
+// time to pass does not wait for the clock to be there again.
+func TestABoardAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, alert.Options{})
+	slow := with(failing(2), func(f *alert.Finding) { f.For = 2 * time.Minute })
+	d.step(time.Minute, failing(1))
+	d.step(time.Minute, slow)
+	d.now = d.now.Add(-24 * time.Hour)
+	d.restore()
+	d.step(0, slow)
+	d.step(3*time.Minute, slow)
+	d.sends("endpoint_failing ep2 firing > 11")
+	d.step(3*time.Minute, slow)
+	d.sends("endpoint_failing ep1 resolved > 11")
+	d.step(4*time.Hour, slow)
+	d.sends("endpoint_failing ep2 repeat > 11")
+}
+
 // TestAlertsOfUnknownRulesEnd: a rule that this program does not have, of a newer
 // or older one, finds nothing.
 func TestAlertsOfUnknownRulesEnd(t *testing.T) {

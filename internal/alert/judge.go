@@ -23,6 +23,9 @@ type Finding struct {
 	Weak bool
 	// Except are channels that must not carry it: they are what fails.
 	Except []hook.ID
+	// Named are things that are each worth a notice when they are named for the
+	// first time, while the alert fires already.
+	Named []hook.ID
 }
 
 // verdict is what a rule says of a reading; Judge makes a finding of it.
@@ -32,7 +35,7 @@ type verdict struct {
 	step             int
 	weak             bool
 	subject          *hook.AlertSubject // nil: that of the reading
-	except           []hook.ID
+	except, named    []hook.ID
 }
 
 func found(value, threshold float64, summary string) []verdict {
@@ -50,7 +53,7 @@ func Judge(t Thresholds, r *Reading) []Finding {
 		for _, v := range rule.judge(values{t, rule}, r) {
 			f := Finding{
 				Rule: rule.Name, Level: level, Severity: rule.Severity(level, v.step), Subject: r.Subject,
-				Value: v.value, Threshold: v.threshold, Summary: v.summary, Weak: v.weak, Except: v.except,
+				Value: v.value, Threshold: v.threshold, Summary: v.summary, Weak: v.weak, Except: v.except, Named: v.named,
 				For: seconds(t.get(rule, forField)),
 			}
 			if v.subject != nil {

@@ -138,23 +138,30 @@ func clockSkew(v values, r *Reading) []verdict {
 	return out
 }
 
+// channelFailing tells of each of the operator's channels, also when others fail
+// already, perhaps for weeks and not theirs. Those of tenants come after them.
 func channelFailing(_ values, r *Reading) []verdict {
 	failed := r.System.Channels
 	if len(failed) == 0 {
 		return nil
 	}
-	failed = slices.SortedFunc(slices.Values(failed), func(a, b FailedChannel) int { return cmp.Compare(a.ID, b.ID) })
+	failed = slices.SortedFunc(slices.Values(failed), func(a, b FailedChannel) int {
+		return cmp.Or(cmp.Compare(min(a.Tenant, 1), min(b.Tenant, 1)), cmp.Compare(a.ID, b.ID))
+	})
 	var names []string
-	var ids []hook.ID
+	var ids, own []hook.ID
 	for _, c := range failed {
 		name := cmp.Or(c.Name, hook.ChannelPrefix.Format(c.ID))
 		if c.Error != "" {
 			name += " (" + c.Error + ")"
 		}
 		names, ids = append(names, name), append(ids, c.ID)
+		if c.Tenant == 0 {
+			own = append(own, c.ID)
+		}
 	}
 	return []verdict{{
-		value: float64(len(failed)), threshold: 1, except: ids,
+		value: float64(len(failed)), threshold: 1, except: ids, named: own,
 		summary: fmt.Sprintf("Notices over %s failed in all their tries: %s. Those who watch it hear nothing; test it, and mend its address or secret.",
 			of(len(failed), "channel", "channels"), clip(names, 10)),
 	}}

@@ -145,6 +145,9 @@ func Acknowledge(a *hook.Alert, by, note string, snooze time.Duration, now time.
 // round cuts a time to what is stored.
 func round(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
+// maxNamed bounds what is remembered of things that a finding names.
+const maxNamed = 200
+
 // maxFolded is how many folded notices are named.
 const maxFolded = 10
 

@@ -110,7 +110,8 @@ type NodeClock struct {
 
 // FailedChannel is a channel that did not take its latest notice.
 type FailedChannel struct {
-	ID    hook.ID
-	Name  string
-	Error string
+	ID     hook.ID
+	Name   string
+	Error  string
+	Tenant hook.ID // whose it is; 0: the operator's
 }

@@ -261,7 +261,7 @@ var cases = map[string][]ruleCase{
 		{"healthy edge", []hook.AlertLevel{fleet}, fleetIs(alert.System{Nodes: []alert.NodeClock{{1, "a", 500 * time.Millisecond}}}), 0, 0},
 	},
 	"channel_failing": {
-		{"one", []hook.AlertLevel{fleet}, fleetIs(alert.System{Channels: []alert.FailedChannel{{9, "ops", "status 404"}}}), warning, 1},
+		{"one", []hook.AlertLevel{fleet}, fleetIs(alert.System{Channels: []alert.FailedChannel{{9, "ops", "status 404", 0}}}), warning, 1},
 		{"healthy: none", []hook.AlertLevel{fleet}, fleetIs(alert.System{}), 0, 0},
 	},
 }

@@ -73,6 +73,7 @@ func (b *Board) Step(r Round) Outcome {
 	for _, u := range r.Unread {
 		s.unread[u] = true
 	}
+	s.rewind()
 	s.forget()
 	s.known()
 	s.fresh()
@@ -99,13 +100,31 @@ func (s *step) find(f *Finding) {
 	s.findings[k] = f
 }
 
+// rewind takes back times of the future, which a clock that has since been set back
+// wrote: what is measured from them would last until the clock is there again. It
+// finds some only on a new board.
+func (s *step) rewind() {
+	for _, it := range s.b.items {
+		m := &it.a.Memory
+		times := []*time.Time{&it.a.Since, &it.a.ResolvedAt, &m.TrueSince, &m.FalseSince, &m.NoticeAt}
+		for i := range m.Changes {
+			times = append(times, &m.Changes[i])
+		}
+		for _, t := range times {
+			if t.After(s.now) {
+				*t, it.dirty = s.now, true
+			}
+		}
+	}
+}
+
 // forget drops alerts whose end is too long ago for them to come back.
 func (s *step) forget() {
-	for k, it := range s.b.items {
+	for _, it := range s.b.items {
 		if it.a.Status != hook.AlertResolved || !it.a.Memory.TrueSince.IsZero() || s.now.Sub(it.a.ResolvedAt) <= flapWindow {
 			continue
 		}
-		delete(s.b.items, k)
+		s.b.remove(it)
 		if waits(&it.a) {
 			s.b.past[it.a.ID] = it
 		}

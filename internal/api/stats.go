@@ -83,10 +83,21 @@ func (a *API) statsOf(ctx context.Context, c *rest.Call, s stats.Subject, q *Sta
 	if err != nil {
 		return nil, err
 	}
-	from := c.Now.Add(step - window).UTC().Truncate(step)
+	from := begin(c.Now, window)
 	points, err := a.cfg.Store.Stats(ctx, s, from, c.Now)
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Output[view.Stats]{Body: view.OfStats(stats.Series(points, from, c.Now, step), c.Now, step)}, nil
+	return &rest.Output[view.Stats]{Body: view.OfStats(stats.Series(points, from, c.Now, step), from, c.Now, step)}, nil
+}
+
+// begin returns when the window up to now begins, whatever its pieces are: at a full
+// minute, and a long one at a full hour, as its figures are kept by the hour. What
+// has passed of the last minute or hour is a part of the window.
+func begin(now time.Time, window time.Duration) time.Time {
+	kept := time.Minute
+	if window > longWindow {
+		kept = time.Hour
+	}
+	return now.Add(kept - window).UTC().Truncate(kept)
 }

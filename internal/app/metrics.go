@@ -114,17 +114,17 @@ func (a *App) countBatch(b *store.Batch) {
 	a.metrics.Accepted(stored)
 	for _, s := range b.Settles {
 		if s.Outcome == store.SettleWritten && ended(s) {
-			a.countEnd(&s.Delivery)
+			a.countEnd(s)
 		}
 	}
 }
 
 // countEnd counts a delivery that has ended.
-func (a *App) countEnd(d *hook.Delivery) {
-	result := metric.ReplayFailed
+func (a *App) countEnd(s *store.Settle) {
+	d, result := &s.Delivery, metric.ReplayFailed
 	switch d.State {
 	case hook.Delivered:
-		a.metrics.Delivered(d.Attempts, d.SettledAt.Sub(d.Progress.RunDueAt))
+		a.metrics.Delivered(d.Attempts, s.Took())
 		result = metric.ReplayDelivered
 	case hook.Dead:
 		a.metrics.Dead(d.Reason, d.Attempts)

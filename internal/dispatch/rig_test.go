@@ -372,8 +372,14 @@ func (s *sink) Send(ctx context.Context, req *egress.Request) egress.Result {
 	s.mu.Lock()
 	s.flying[req.URL]--
 	s.mu.Unlock()
+	if res.Text == panics {
+		panic(panics)
+	}
 	return res
 }
+
+// panics is the text of an answer at which the sender panics.
+const panics = "a mistake"
 
 // mayStart asks, as package egress does, whether the request may start.
 func mayStart(req *egress.Request) bool { return req.MayStart == nil || req.MayStart() }

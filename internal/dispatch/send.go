@@ -2,6 +2,9 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -55,7 +58,15 @@ func (d *Dispatcher) fly(f *flight) {
 	f.loop.answered(f)
 }
 
-func (d *Dispatcher) attempt(f *flight) egress.Result {
+func (d *Dispatcher) attempt(f *flight) (res egress.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			// What one endpoint brings about must not end the deliveries of all others.
+			d.cfg.Log.Error("attempt panicked", "endpoint", hook.EndpointPrefix.Format(f.delivery.EndpointID),
+				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			res = local("a mistake of this server ended the attempt", errPanicked)
+		}
+	}()
 	if f.dest.broken != nil {
 		return local("signing key is unreadable", f.dest.broken)
 	}
@@ -86,6 +97,8 @@ func (d *Dispatcher) fetch(f *flight) (hook.Event, error) {
 	defer cancel()
 	return d.cfg.Store.Event(ctx, f.delivery.TenantID, f.delivery.EventID)
 }
+
+var errPanicked = errors.New("attempt panicked")
 
 func local(text string, err error) egress.Result {
 	return egress.Result{Reason: hook.LocalError, Text: text, Err: err}

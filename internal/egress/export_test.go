@@ -117,6 +117,12 @@ func (p *pool) TakeAt(ctx context.Context, tenant hook.ID, name string, address 
 	return p.enter(h, key, address)
 }
 
+// TakeIdle takes an idle wire of a tenant; nil: one has to be opened.
+func (p *pool) TakeIdle(ctx context.Context, tenant hook.ID, name string) (*Wire, error) {
+	h := &hop{caller: ctx, deadline: time.Now().Add(time.Minute), patience: time.Minute}
+	return p.take(h, poolKey{tenant: tenant, address: name})
+}
+
 // Put gives w back for the next one.
 func (p *pool) Put(w *Wire) { p.put(w) }
 

@@ -82,7 +82,14 @@ func (p *pool) take(h *hop, key poolKey) (*wire, error) {
 		p.mu.Unlock()
 		return nil, nil
 	}
-	return p.wait(h, wires[len(wires)-1].host, key)
+	w, err := p.wait(h, wires[len(wires)-1].host, key)
+	if err == nil && !w.opened() {
+		// The idle ones ended while it waited, and this is leave to open one at a host
+		// that the name may lead to no more: the caller finds out where, and asks there.
+		p.drop(w)
+		w = nil
+	}
+	return w, err
 }
 
 // enter returns a wire at an address: one that is still to be opened there,

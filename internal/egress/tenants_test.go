@@ -176,6 +176,40 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	})
 }
 
+// TestIdleConnectionsMayEndWhileOneWaitsForThem: who waits for an idle connection and
+// gets leave to open one instead has no connection yet.
+func TestIdleConnectionsMayEndWhileOneWaitsForThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := egress.NewPool(200, time.Hour)
+		defer p.CloseIdle()
+		used := takeAll(t, p, 1, "a.test:443")
+		p.Put(used[0])
+		// Another name has its share now, and one of a.test is idle.
+		if w, err := p.TakeAt(t.Context(), 1, "b.test:443", shared); err != nil || w.Opened() {
+			t.Fatalf("%v, %v", w, err)
+		}
+		got := make(chan *egress.Wire, 1)
+		go func() {
+			w, err := p.TakeIdle(t.Context(), 1, "a.test:443")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- w
+		}()
+		synctest.Wait()
+		p.CloseIdle()
+		open, _, _ := p.Counts()
+		p.Drop(used[1])
+		if w := <-got; w != nil {
+			t.Errorf("it got a wire, open: %v", w.Opened())
+		}
+		if now, _, _ := p.Counts(); now != open-1 {
+			t.Errorf("%d connections are counted, want %d", now, open-1)
+		}
+	})
+}
+
 func TestBoundOfIdleConnections(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[uint64]int{0: 2048, 2: 1, 60: 15, 1024: 256, 1 << 20: 2048, 1<<64 - 1: 2048} {

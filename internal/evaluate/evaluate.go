@@ -17,12 +17,17 @@ import (
 
 const (
 	storeCall = 10 * time.Second
+	// saveCall is how long a step may take to be stored. With very many alerts and
+	// channels it is large; one that is given up is as large the next time.
+	saveCall = 30 * time.Second
 	// remembered is how long the board knows alerts that are over: as long as one
 	// that fires again is the same, and a little more.
 	remembered = 16 * time.Minute
 	// leastLook is how long a round may read however soon the next one would be: it
 	// is then late, and not blind.
 	leastLook = 5 * time.Second
+	// clockSlack is how far a clock may go back for what was remembered to be good.
+	clockSlack = time.Minute
 )
 
 // Store is what the evaluator reads, and the alerts that it writes.
@@ -78,6 +83,7 @@ type Evaluator struct {
 	fence   store.Fence // under which the board was made
 	board   *alert.Board
 	sight   *sight
+	last    time.Time // round
 	failing bool
 }
 
@@ -177,7 +183,11 @@ func (e *Evaluator) round(ctx context.Context, now time.Time) error {
 		e.board, e.sight = nil, nil
 		return nil
 	}
-	if e.board == nil || fence != e.fence {
+	// A clock that was set back makes all that is remembered look like the future:
+	// nothing would be read, begin or end before it is there again.
+	back := now.Before(e.last.Add(-clockSlack))
+	e.last = now
+	if e.board == nil || fence != e.fence || back {
 		e.fence, e.board, e.sight = fence, nil, newSight(&e.cfg)
 	}
 	if err := e.catchUp(ctx, now); err != nil {
@@ -251,7 +261,7 @@ func (e *Evaluator) store(ctx context.Context, now time.Time, out alert.Outcome)
 		return nil
 	}
 	// What was decided is stored also when the server stops at this moment.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeCall)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveCall)
 	defer cancel()
 	err := e.cfg.Store.SaveAlerts(ctx, e.fence, store.AlertStep{Now: now, Save: out.Save, Unacked: out.Unacked, Drop: out.Drop})
 	switch {

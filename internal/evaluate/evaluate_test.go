@@ -12,6 +12,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/stats"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 var (
@@ -256,6 +257,28 @@ func TestManyBreakersAreOneNotice(t *testing.T) {
 	})
 }
 
+// TestManyBreakersAreOneNoticeFromTheFirstRound: also when the nodes have not counted
+// them yet.
+func TestManyBreakersAreOneNoticeFromTheFirstRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		operator := r.channel(hook.Channel{})
+		r.saved(hook.NodeWatch{NodeID: r.node.ID, Lanes: 20})
+		for range 6 {
+			r.open(r.endpoint())
+		}
+		v := r.evaluate()
+		defer v.stop()
+		r.pass(20 * time.Second)
+		wantTold(t, r.one(alert.BreakersMany), operator.ID, firing)
+		for _, a := range r.alerts(alert.BreakerOpen) {
+			wantTold(t, a, operator.ID, []hook.NoticeKind{hook.NoticeFolded})
+		}
+	})
+}
+
 // TestAClosedBreakerSaysHowLongAndHowMany: the notice of its end.
 func TestAClosedBreakerSaysHowLongAndHowMany(t *testing.T) {
 	t.Parallel()
@@ -301,6 +324,55 @@ func TestADeletedEndpointEndsItsAlerts(t *testing.T) {
 		r.pass(6 * time.Minute)
 		if a := r.one("retry_storm"); a.Status != hook.AlertResolved {
 			t.Errorf("status %v", a.Status)
+		}
+	})
+}
+
+// TestADeletedTenantEndsItsAlerts: its figures are kept, but nobody can mend them.
+func TestADeletedTenantEndsItsAlerts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		r.count(r.ofTenant(), stats.Delivered(1), 100, stats.Dead(hook.DeadExhausted), 100)
+		v := r.evaluate()
+		defer v.stop()
+		r.pass(time.Minute)
+		r.one("dead_rate")
+		r.must(r.db.DeleteTenant(t.Context(), r.tenant.ID, r.audit()))
+		r.pass(15 * time.Minute)
+		if a := r.one("dead_rate"); a.Status != hook.AlertResolved {
+			t.Errorf("status %v", a.Status)
+		}
+	})
+}
+
+// TestAClockThatIsSetBackSilencesNothing: what begins afterwards is told at once.
+func TestAClockThatIsSetBackSilencesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.close()
+		v := r.evaluate()
+		v.stop()
+		r.open(r.endpoint())
+		r.must(v.Round(t.Context(), time.Now().Add(24*time.Hour)))
+		r.one(alert.BreakerOpen)
+		e := r.endpoint()
+		r.open(e)
+		r.must(v.Round(t.Context(), time.Now()))
+		all := r.alerts(alert.BreakerOpen)
+		if len(all) != 2 || all[1].Subject.Endpoint != e.ID {
+			t.Fatalf("%d alerts: %+v", len(all), all)
+		}
+		a := all[1]
+		if a.Since.After(time.Now()) {
+			t.Errorf("it fires since %v, and it is %v", a.Since, time.Now())
+		}
+		due, err := r.db.DueNotices(t.Context(), store.Fence{Node: r.node.ID, Held: store.Held{Shard: 0, Epoch: r.held[0]}}, time.Now(), nil, 100)
+		r.must(err)
+		if !slices.ContainsFunc(due, func(n store.Notice) bool { return n.About == a.ID }) {
+			t.Errorf("its notice is not due: %+v", a.Notifications)
 		}
 	})
 }

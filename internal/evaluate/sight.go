@@ -81,12 +81,34 @@ func (s *sight) look(ctx context.Context, now time.Time, alerted []hook.AlertSub
 		take(r)
 	}
 	failed = append(failed, s.readTenants(ctx, now, c, take), s.readEndpoints(ctx, now, c, take))
+	countOpened(readings, now)
 	for _, subject := range alerted {
 		if !seen[subject] {
 			unread = append(unread, subject)
 		}
 	}
 	return readings, unread, errors.Join(failed...)
+}
+
+// openedSpan is "at the same time" for breakers.
+const openedSpan = 5 * time.Minute
+
+// countOpened tells the system of breakers that nodes have not counted yet: they do
+// so every 15 s, and without it each breaker that opened since then would be told of
+// on its own before one notice stands for all. Without any count of lanes the share
+// of them that opened is not known.
+func countOpened(readings []alert.Reading, now time.Time) {
+	var opened int64
+	for i := range readings {
+		if at := readings[i].Lane.OpenedAt; !at.IsZero() && now.Sub(at) < openedSpan {
+			opened++
+		}
+	}
+	for i := range readings {
+		if r := &readings[i]; r.Level() == hook.LevelSystem && r.System.LanesActive > 0 {
+			r.System.LanesOpened = max(r.System.LanesOpened, opened)
+		}
+	}
 }
 
 // begin forgets what is too old to matter.

@@ -48,7 +48,7 @@ func (s *sight) system(ctx context.Context, now time.Time, channels []store.Chan
 	r.System.PendingLong = s.tenants.pendingLong()
 	for i := range channels {
 		if c := &channels[i]; !c.FailingSince.IsZero() {
-			r.System.Channels = append(r.System.Channels, alert.FailedChannel{ID: c.ID, Name: c.Name, Error: c.Error})
+			r.System.Channels = append(r.System.Channels, alert.FailedChannel{ID: c.ID, Name: c.Name, Error: c.Error, Tenant: c.Tenant})
 		}
 	}
 	if err := s.nodes(ctx, now, &r.System); err != nil {

@@ -32,7 +32,7 @@ const (
 type tenants struct {
 	cfg   *Config
 	slow  map[hook.ID]*slowFacts
-	names map[hook.ID]string
+	names map[hook.ID]tenantName
 
 	sweptAt time.Time
 	turn    []hook.ID // whose dead letters are counted next
@@ -46,7 +46,13 @@ type slowFacts struct {
 }
 
 func newTenants(cfg *Config) tenants {
-	return tenants{cfg: cfg, slow: make(map[hook.ID]*slowFacts), names: make(map[hook.ID]string)}
+	return tenants{cfg: cfg, slow: make(map[hook.ID]*slowFacts), names: make(map[hook.ID]tenantName)}
+}
+
+// tenantName is what people call a tenant.
+type tenantName struct {
+	text string
+	gone bool // it is deleted
 }
 
 func (t *tenants) of(id hook.ID) *slowFacts {
@@ -176,18 +182,16 @@ func (t *tenants) pendingLong() (n int64) {
 	return n
 }
 
-func (t *tenants) name(ctx context.Context, id hook.ID) (string, error) {
+func (t *tenants) name(ctx context.Context, id hook.ID) (tenantName, error) {
 	if name, ok := t.names[id]; ok {
 		return name, nil
 	}
 	tenant, err := t.cfg.Store.TenantByID(ctx, id)
-	if errors.Is(err, hook.ErrNotFound) {
-		err = nil // deleted: what was wrong with it is over
+	gone := errors.Is(err, hook.ErrNotFound)
+	if err != nil && !gone {
+		return tenantName{}, err
 	}
-	if err != nil {
-		return "", err
-	}
-	t.names[id] = cmp.Or(tenant.Name, tenant.UID)
+	t.names[id] = tenantName{cmp.Or(tenant.Name, tenant.UID), gone}
 	return t.names[id], nil
 }
 
@@ -233,8 +237,8 @@ func (s *sight) readTenants(ctx context.Context, now time.Time, c choice, take f
 func (s *sight) tenant(ctx context.Context, now time.Time, c candidate) (alert.Reading, error) {
 	r := alert.Reading{At: now, Subject: hook.AlertSubject{Tenant: c.id}}
 	name, err := s.tenants.name(ctx, c.id)
-	if err != nil {
-		return r, err
+	if err != nil || name.gone {
+		return r, err // what was wrong with it is over, though its figures stay for a while
 	}
 	if err := s.tenants.refresh(ctx, now, c); err != nil {
 		return r, err
@@ -244,7 +248,7 @@ func (s *sight) tenant(ctx context.Context, now time.Time, c candidate) (alert.R
 		return r, err
 	}
 	f := s.tenants.of(c.id)
-	r.Name, r.Quarter, r.Hour, r.Day = name, w.quarter, w.hour, w.day
+	r.Name, r.Quarter, r.Hour, r.Day = name.text, w.quarter, w.hour, w.day
 	r.Tenant.PendingLong, r.Tenant.Expiring = f.pendingLong, f.expiring
 	return r, nil
 }

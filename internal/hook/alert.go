@@ -92,6 +92,7 @@ type AlertMemory struct {
 	Changes    []time.Time `json:"changes,omitempty"`    // of status, lately
 	Folded     int         `json:"folded,omitempty"`     // notices of others that this one stands for
 	FoldedIDs  []ID        `json:"folded_ids,omitempty"` // endpoints of the first of them
+	Named      []ID        `json:"named,omitempty"`      // things that were told of since it fires
 }
 
 // NoticeKind is what a notice tells.

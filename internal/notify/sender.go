@@ -30,6 +30,10 @@ const (
 
 	storeCall = 10 * time.Second
 	batch     = 64 // notices asked for at once
+	maxSeen   = 10_000
+	// readFor is for how long it is good what was read: what has ended meanwhile
+	// cannot begin, but an alert may be over.
+	readFor = time.Second
 )
 
 // Config says where notices come from and how they go out.
@@ -140,16 +144,20 @@ func (s *Sender) Run(ctx context.Context) error {
 
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &round{s: s, busy: map[hook.ID]hook.ID{}, done: make(chan ended)}
+	r := &round{s: s, busy: map[hook.ID]hook.ID{}, seen: map[hook.ID]hook.ID{}, ready: map[hook.ID]*ready{}, done: make(chan ended)}
 	timer := time.NewTimer(s.poll)
 	defer timer.Stop()
-	for ctx.Err() == nil {
-		r.start(ctx, sending)
+	for look := true; ctx.Err() == nil; {
+		if look {
+			r.start(ctx, sending)
+		}
+		look = true
 		timer.Reset(r.pause(time.Now()))
 		select {
 		case <-ctx.Done():
 		case e := <-r.done:
 			r.end(e)
+			look = !r.goOn(ctx, sending, e.channel)
 		case <-s.wake:
 		case <-timer.C:
 		}
@@ -167,9 +175,17 @@ func (s *Sender) Run(ctx context.Context) error {
 type round struct {
 	s     *Sender
 	busy  map[hook.ID]hook.ID // and whose they are
+	seen  map[hook.ID]hook.ID // channels of tenants that had notices, and whose they are
 	done  chan ended
+	ready map[hook.ID]*ready // by channel
 	next  []time.Time
 	blind bool // the queue could not be asked; said once
+}
+
+// ready is what was read of a busy channel, and when.
+type ready struct {
+	list []Notice
+	at   time.Time
 }
 
 // ended is a channel that is free again, and when its notice wants another try;
@@ -201,7 +217,11 @@ func (r *round) pause(now time.Time) time.Duration {
 func (r *round) start(ctx, sending context.Context) {
 	now := time.Now()
 	r.next = slices.DeleteFunc(r.next, func(at time.Time) bool { return !at.After(now) })
-	later := map[hook.ID]bool{} // channels that are free, but whose owner has its share
+	later := r.later()
+	maps.DeleteFunc(r.ready, func(channel hook.ID, p *ready) bool {
+		_, busy := r.busy[channel]
+		return !busy || now.Sub(p.at) > readFor
+	})
 	for len(r.busy) < r.s.sending {
 		notices, err := r.due(ctx, now, later)
 		if err != nil {
@@ -214,7 +234,11 @@ func (r *round) start(ctx, sending context.Context) {
 		r.blind = false
 		before := len(r.busy) + len(later)
 		for i := range notices {
-			if n := &notices[i]; r.mayStart(&n.Channel) {
+			n := &notices[i]
+			if tenant := n.Channel.Tenant; tenant != 0 {
+				r.seen[n.Channel.ID] = tenant
+			}
+			if r.mayStart(n.Channel.Tenant) {
 				r.begin(ctx, sending, n)
 			} else {
 				later[n.Channel.ID] = true
@@ -232,12 +256,45 @@ func (r *round) due(ctx context.Context, now time.Time, later map[hook.ID]bool) 
 	return r.s.queue.Due(ctx, now, slices.AppendSeq(slices.Collect(maps.Keys(r.busy)), maps.Keys(later)), batch)
 }
 
+// goOn begins what was read of a channel that is free again, unless that is too long
+// ago: with much that waits, a look costs more than a notice.
+func (r *round) goOn(ctx, sending context.Context, channel hook.ID) bool {
+	p := r.ready[channel]
+	if p == nil || len(p.list) == 0 || time.Since(p.at) > readFor {
+		return false
+	}
+	n := &p.list[0]
+	p.list = p.list[1:]
+	r.begin(ctx, sending, n)
+	return true
+}
+
+// later are channels that are free, but whose owner has its share: they need not be
+// read, however much waits for them.
+func (r *round) later() map[hook.ID]bool {
+	if len(r.seen) > maxSeen {
+		clear(r.seen)
+	}
+	may, out := map[hook.ID]bool{}, map[hook.ID]bool{}
+	for channel, tenant := range r.seen {
+		ok, known := may[tenant]
+		if !known {
+			ok = r.mayStart(tenant)
+			may[tenant] = ok
+		}
+		if !ok {
+			out[channel] = true
+		}
+	}
+	return out
+}
+
 // mayStart reports whether the owner of a channel may have one more that sends.
 // Receivers that never answer keep their channels busy as long as notices wait, and
 // what waits longest is next: without shares, tenants with enough of them would
 // keep everybody else from being told, the operator included.
-func (r *round) mayStart(ch *hook.Channel) bool {
-	if ch.Tenant == 0 {
+func (r *round) mayStart(owner hook.ID) bool {
+	if owner == 0 {
 		return true
 	}
 	all, own := 0, 0
@@ -245,7 +302,7 @@ func (r *round) mayStart(ch *hook.Channel) bool {
 		if tenant != 0 {
 			all++
 		}
-		if tenant == ch.Tenant {
+		if tenant == owner {
 			own++
 		}
 	}
@@ -257,6 +314,10 @@ func (r *round) mayStart(ch *hook.Channel) bool {
 func (r *round) begin(ctx, sending context.Context, n *Notice) {
 	channel := n.Channel.ID
 	if _, busy := r.busy[channel]; busy || len(r.busy) >= r.s.sending {
+		if r.ready[channel] == nil {
+			r.ready[channel] = &ready{at: time.Now()}
+		}
+		r.ready[channel].list = append(r.ready[channel].list, *n)
 		return
 	}
 	r.busy[channel] = n.Channel.Tenant

@@ -52,3 +52,26 @@ func TestTenantsWhoseReceiversHangHoldUpNobodyElse(t *testing.T) {
 		}
 	})
 }
+
+// TestABacklogIsReadInBatches: not once for each notice.
+func TestABacklogIsReadInBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out := newAnswers(func(context.Context, string, int) (int, error) {
+			time.Sleep(time.Millisecond)
+			return 200, nil
+		})
+		queue := &memory{}
+		for i := range hook.ID(500) {
+			queue.add(notice(webhook(1+i%2, hookURL), alert(1000+i), hook.NoticeFiring))
+		}
+		stop := run(t, newSender(t, notify.Config{Queue: queue, HTTP: out}))
+		defer stop()
+		time.Sleep(3 * time.Second)
+		queue.mu.Lock()
+		defer queue.mu.Unlock()
+		if n := len(out.times(hookURL)); n != 500 || queue.asked > 100 {
+			t.Errorf("%d notices sent with %d looks, want 500 with few", n, queue.asked)
+		}
+	})
+}

@@ -61,7 +61,8 @@ func slackOf(c *content) slackMessage {
 var slackEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // slackText also keeps @channel and @everyone from being calls, which Mattermost
-// and Discord take without brackets: a space of no width follows the @.
-func slackText(s string) string {
-	return strings.ReplaceAll(slackEscape.Replace(s), "@", "@\u200b")
-}
+// and Discord take without brackets, and [text](address) from being a link: a space
+// of no width follows.
+func slackText(s string) string { return slackApart.Replace(slackEscape.Replace(s)) }
+
+var slackApart = strings.NewReplacer("@", "@\u200b", "](", "]\u200b(")

@@ -111,7 +111,7 @@ func TestNamesCannotCallEverybody(t *testing.T) {
 	a := alert(1)
 	a.Summary = "<!channel> @everyone <https://evil.example|click> & more"
 	n := notice(slack(1, url), a, hook.NoticeFiring)
-	n.Tenant = "@here <!here>"
+	n.Tenant = "@here <!here> [reset your key](https://evil.example)"
 	n.Endpoint = "https://api.example.com/@channel/<!channel>"
 	queue.add(n)
 	defer run(t, newSender(t, notify.Config{Queue: queue, HTTP: newGuarded(t, egress.Config{Dev: true})}))()
@@ -120,7 +120,7 @@ func TestNamesCannotCallEverybody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"<", ">", "@everyone", "@here", "@channel"} {
+	for _, bad := range []string{"<", ">", "@everyone", "@here", "@channel", "]("} {
 		if strings.Contains(strings.ReplaceAll(strings.ReplaceAll(string(text), `\u003c`, "<"), `\u003e`, ">"), bad) {
 			t.Errorf("%q is in %s", bad, text)
 		}

@@ -51,9 +51,10 @@ const deadGrace = 48 * time.Hour
 const (
 	// statsStep is how many rows of figures are made coarser together.
 	statsStep = 500
-	// foldStep is how many logs of commits are added up together: a SQLite store
-	// writes nothing else meanwhile.
-	foldStep = 1000
+	// foldStep is how much of the logs of commits is added up together, in bytes:
+	// figures of two thousand endpoints or so. A SQLite store writes nothing
+	// else meanwhile.
+	foldStep = 64 << 10
 )
 
 // Janitor runs retention.
@@ -145,7 +146,7 @@ func (j *Janitor) addUp(ctx context.Context) {
 		case <-timer.C:
 		}
 		var err error
-		for n := foldStep; n == foldStep && err == nil && ctx.Err() == nil; {
+		for n := foldStep; n >= foldStep && err == nil && ctx.Err() == nil; {
 			n, err = j.cfg.Stats.FoldStats(ctx, foldStep)
 		}
 		if err != nil && !failing && ctx.Err() == nil {

@@ -21,8 +21,8 @@ const (
 	FailedFirst Counter = 4
 	// SecondTries counts attempts that were the second of their delivery.
 	SecondTries Counter = 5
-	// TriesOfDelivered adds up the first attempts and retries of what was
-	// delivered.
+	// TriesOfDelivered adds up how many attempts it took to deliver what was
+	// delivered, since it was accepted, replayed or sent by hand.
 	TriesOfDelivered Counter = 6
 	// Reopened counts deliveries that had ended and became pending again, by a
 	// replay or by hand: without it what ended would not add up with what came.

@@ -71,6 +71,9 @@ type NoticeQueue interface {
 // MaxWaitingEvents is how many operational events wait for one channel at most.
 const MaxWaitingEvents = 1000
 
+// MaxWaitingNotices is how many notices of alerts wait for one channel at most.
+const MaxWaitingNotices = 2_000
+
 // NoticeKey names a notice.
 type NoticeKey struct {
 	About   hook.ID // the alert or, with kind 0, the operational event

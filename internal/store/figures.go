@@ -32,7 +32,7 @@ func (s *Settle) Log(l *stats.Log, mayEnd bool) {
 	}
 	if mayEnd && d.State != hook.Pending {
 		l.IfEnded()
-		logEnd(l, d)
+		s.logEnd(l)
 	}
 	l.End()
 }
@@ -68,18 +68,40 @@ func logLane(l *stats.Log, d *hook.AttemptDetail) {
 	l.Tell(stats.Breaker, open)
 }
 
-func logEnd(l *stats.Log, d *hook.Delivery) {
-	switch d.State {
+func (s *Settle) logEnd(l *stats.Log) {
+	switch d := &s.Delivery; d.State {
 	case hook.Delivered:
 		l.Count(stats.Delivered(d.Attempts), 1)
-		l.Count(stats.TriesOfDelivered, uint64(max(d.Attempts, 1)))
-		l.Count(stats.DeliveryTook(d.SettledAt.Sub(d.Progress.RunDueAt)), 1)
+		l.Count(stats.TriesOfDelivered, uint64(s.tries()))
+		if s.Attempt != nil && s.Attempt.Class == hook.Success { // else it is again what it was before a send by hand
+			l.Count(stats.DeliveryTook(s.Took()), 1)
+		}
 	case hook.Dead:
 		l.Count(stats.Dead(d.Reason), 1)
 	case hook.Cancelled:
 		l.Count(stats.Cancelled, 1)
 	case hook.Pending:
 	}
+}
+
+func (s *Settle) byHand() bool { return s.Attempt != nil && s.Attempt.Kind == hook.Manual }
+
+// Took is how long a delivery took that has arrived: since its run was due, or since
+// a person asked for it, which may be long after its run has ended.
+func (s *Settle) Took() time.Duration {
+	if s.byHand() {
+		return s.Delivery.SettledAt.Sub(s.Due)
+	}
+	return s.Delivery.SettledAt.Sub(s.Delivery.Progress.RunDueAt)
+}
+
+// tries is how many attempts a delivery took that has arrived. Those of earlier
+// runs failed for reasons of their own.
+func (s *Settle) tries() int {
+	if s.byHand() {
+		return 1
+	}
+	return s.Delivery.Progress.FailedAttempts + 1
 }
 
 // lateFor is how long something must have waited for its queue to be worth telling:
@@ -123,8 +145,10 @@ type StatsReader interface {
 type StatsKeeper interface {
 	// TellQueues stores what waits for endpoints, as LogQueues tells it.
 	TellQueues(ctx context.Context, now time.Time, queues []Queue) error
-	// FoldStats adds up to limit logs of commits to the figures of their minutes,
-	// and returns how many it took.
+	// FoldStats adds logs of commits to the figures of their minutes until it has
+	// taken limit, about as many bytes, and returns how much that was: less than
+	// limit when there are no more. What is counted in so many bytes also bounds how
+	// many figures change and how long that takes, which the number of logs does not.
 	FoldStats(ctx context.Context, limit int) (int, error)
 	// RollUp makes coarser pieces of those that are over at a moment, of at most
 	// limit rows, and returns how many it took.

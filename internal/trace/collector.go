@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -159,6 +160,9 @@ func (c *collector) post(ctx context.Context, body []byte) (time.Duration, error
 	}
 	res, err := c.client.Do(req)
 	if err != nil {
+		if about, ok := errors.AsType[*url.Error](err); ok {
+			err = about.Err // without the address, which may hold a key
+		}
 		return 0, err
 	}
 	answer, readErr := io.ReadAll(io.LimitReader(res.Body, maxAnswer))

@@ -20,7 +20,7 @@ import (
 type settings struct {
 	on       bool
 	to       target
-	shown    string // where spans go, without a password
+	shown    string // where spans go, without what may be secret
 	sampler  sdk.Sampler
 	queue    int // spans that may wait
 	batch    int // spans in one request
@@ -132,7 +132,9 @@ func (s *settings) readEndpoint() {
 	if !strings.Contains(name, "TRACES") {
 		u = u.JoinPath(tracesPath)
 	}
-	s.to.url, s.shown = u.String(), u.Redacted()
+	s.to.url = u.String()
+	u.User, u.RawQuery, u.Fragment = nil, "", "" // they may hold a key
+	s.shown = u.String()
 }
 
 func (s *settings) readTLS() {

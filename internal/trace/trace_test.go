@@ -285,6 +285,19 @@ func TestStopDoesNotTryAgain(t *testing.T) {
 	}
 }
 
+// TestKeysInTheAddressAreNotLogged: some collectors want their key in the query.
+func TestKeysInTheAddressAreNotLogged(t *testing.T) {
+	setEnv(t, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://me:hidden1@127.0.0.1:1/v1/traces?key=hidden2",
+		"OTEL_BSP_SCHEDULE_DELAY", "10", "OTEL_BSP_EXPORT_TIMEOUT", "100")
+	tracer, l := open(t)
+	tracer.Attempted(hook.Trace{Parent: publisher}, attempt(), at)
+	eventually(t, "a span that failed", func() bool { return tracer.Counts().Failed == 1 })
+	tracer.Close()
+	if text := l.String(); strings.Contains(text, "hidden") || !strings.Contains(text, "127.0.0.1:1") || !strings.Contains(text, "traces are incomplete") {
+		t.Errorf("logged %s", text)
+	}
+}
+
 func TestOffUnlessAskedFor(t *testing.T) {
 	c := newCollector(t)
 	for name, env := range map[string][]string{

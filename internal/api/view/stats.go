@@ -18,7 +18,7 @@ type Stats struct {
 	RetryRatio  float64      `json:"retry_ratio" doc:"retry / max(first, 1)"`
 	AttemptMS   Latency      `json:"attempt_ms" doc:"How long attempts took."`
 	DeliveryMS  Latency      `json:"delivery_ms" doc:"From when deliveries were due to the answer that ended them."`
-	Series      []StatsPoint `json:"series" doc:"Oldest first, without gaps."`
+	Series      []StatsPoint `json:"series" doc:"Oldest first, without gaps. The first may begin before the window; of it only what is in the window counts."`
 }
 
 // Figures are counts of a piece of time.
@@ -80,15 +80,12 @@ type Gauges struct {
 	OldestS  *uint64 `json:"oldest_s" doc:"Of the same: how long the oldest had waited, in seconds."`
 }
 
-// OfStats shows a series of pieces of one length.
-func OfStats(series []stats.Point, to time.Time, step time.Duration) Stats {
+// OfStats shows a window as a series of pieces of one length.
+func OfStats(series []stats.Point, from, to time.Time, step time.Duration) Stats {
 	total := stats.Total(series)
 	v := Stats{
-		To: Stamp(to), StepSeconds: int64(step.Seconds()), Totals: ofCounts(&total),
+		From: Stamp(from), To: Stamp(to), StepSeconds: int64(step.Seconds()), Totals: ofCounts(&total),
 		AttemptMS: ofTimes(total.AttemptTimes()), DeliveryMS: ofTimes(total.DeliveryTimes()), Series: make([]StatsPoint, len(series)),
-	}
-	if len(series) > 0 {
-		v.From = Stamp(series[0].At)
 	}
 	if ended := v.Totals.Delivered + v.Totals.Dead; ended > 0 {
 		rate := round(float64(v.Totals.Delivered)/float64(ended), 1e4)

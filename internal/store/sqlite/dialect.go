@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -126,6 +127,7 @@ type tx struct {
 type connection interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
 // Exec implements sqlstore.Tx.
@@ -137,11 +139,19 @@ func (t tx) Exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// ExecAll implements sqlstore.Tx.
-func (t tx) ExecAll(query string, rows [][]any) error {
+// ExecAll implements sqlstore.Tx. It reads the statement once.
+func (t tx) ExecAll(query string, rows [][]any) (err error) {
+	if len(rows) == 0 {
+		return nil
+	}
+	stmt, err := t.conn.PrepareContext(t.ctx, query)
+	if err != nil {
+		return meaning(err)
+	}
+	defer func() { err = errors.Join(err, stmt.Close()) }()
 	for _, args := range rows {
-		if _, err := t.Exec(query, args...); err != nil {
-			return err
+		if _, err := stmt.ExecContext(t.ctx, values(args)...); err != nil {
+			return meaning(err)
 		}
 	}
 	return nil

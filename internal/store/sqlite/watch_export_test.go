@@ -42,3 +42,9 @@ func DueNoticesQuery(f store.Fence, now time.Time, busy []hook.ID, limit int) (s
 	q := sqlstore.DueQuery(dialect{}, f, now, busy, limit)
 	return q.SQL, values(q.Args)
 }
+
+// TroubledQuery is made by sqlstore.
+func TroubledQuery(since time.Time) (string, []any) {
+	q := sqlstore.TroubledQuery(dialect{}, since)
+	return q.SQL, values(q.Args)
+}

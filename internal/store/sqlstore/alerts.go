@@ -135,7 +135,7 @@ func (t *Tables) SaveAlerts(ctx context.Context, f store.Fence, s store.AlertSte
 				return err
 			}
 		}
-		return addNotices(tx, s.Save)
+		return addNotices(tx, s.Now, s.Save)
 	})
 }
 

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,13 +21,19 @@ func scanNotification(r Row, n *hook.Notification) error { return r.Scan(noticeF
 
 const (
 	insertNotice = `
-INSERT INTO notices (about_id, channel_id, at, kind, result, due_at) VALUES ($1, $2, $3, $4, $5, $3) ON CONFLICT DO NOTHING`
+INSERT INTO notices (about_id, channel_id, at, kind, result, due_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`
 
-	// skipLost ends a notice whose channel was deleted while it was decided. The log
-	// channel has no row.
+	// skipOldest ends what no channel will ever catch up with. It is read with every
+	// round until then, and kept with its alert.
+	skipOldest = `
+UPDATE notices SET result = 4, error = 'too many notices wait for the channel' WHERE channel_id = $1 AND kind <> 0 AND result = 1
+  AND at < (SELECT at FROM notices WHERE channel_id = $1 AND kind <> 0 AND result = 1 ORDER BY at DESC LIMIT 1 OFFSET $2)`
+
+	// skipLost ends the notices of a channel that was deleted while they were decided.
+	// The log channel has no row.
 	skipLost = `
-UPDATE notices SET result = 4 WHERE about_id = $1 AND channel_id = $2 AND at = $3 AND kind = $4 AND result = 1
-  AND channel_id <> 1 AND NOT EXISTS (SELECT 1 FROM alert_channels c WHERE c.id = channel_id)`
+UPDATE notices SET result = 4 WHERE channel_id = $1 AND kind <> 0 AND result = 1
+  AND channel_id <> 1 AND NOT EXISTS (SELECT 1 FROM alert_channels WHERE id = $1)`
 
 	// trimNotices keeps some 200 notices of an alert that lasts, and in any case the
 	// latest of every channel and the one that its owner believes.
@@ -37,26 +44,36 @@ DELETE FROM notices AS n WHERE n.about_id = $1 AND n.result <> 1
     AND (n.kind > 4 OR n.result > 2 OR o.kind = 5 OR o.kind < 5 AND o.result <= 2))`
 )
 
-// addNotices stores what was decided last about alerts.
-func addNotices(tx Tx, alerts []hook.Alert) error {
-	var insert, skip, trim [][]any
+// addNotices stores what was decided last about alerts. It is due at once, also when
+// it is of the future by the clock: that was set back.
+func addNotices(tx Tx, now time.Time, alerts []hook.Alert) error {
+	var insert, trim [][]any
+	channels := make(map[hook.ID]bool)
 	for i := range alerts {
 		a := &alerts[i]
 		for _, n := range a.Notifications {
 			if !n.At.Equal(a.Memory.NoticeAt) {
 				continue
 			}
-			insert = append(insert, []any{a.ID, n.Channel, n.At, n.Kind, n.Result})
-			skip = append(skip, []any{a.ID, n.Channel, n.At, n.Kind})
+			due := n.At
+			if due.After(now) {
+				due = now
+			}
+			insert = append(insert, []any{a.ID, n.Channel, n.At, n.Kind, n.Result, due})
+			channels[n.Channel] = true
 		}
 		if len(a.Notifications) >= 200 {
 			trim = append(trim, []any{a.ID})
 		}
 	}
+	var skip, bound [][]any
+	for _, id := range slices.Sorted(maps.Keys(channels)) {
+		skip, bound = append(skip, []any{id}), append(bound, []any{id, store.MaxWaitingNotices - 1})
+	}
 	for _, step := range []struct {
 		query string
 		rows  [][]any
-	}{{insertNotice, insert}, {skipLost, skip}, {trimNotices, trim}} {
+	}{{insertNotice, insert}, {skipLost, skip}, {skipOldest, bound}, {trimNotices, trim}} {
 		if err := tx.ExecAll(step.query, step.rows); err != nil {
 			return err
 		}
@@ -65,13 +82,15 @@ func addNotices(tx Tx, alerts []hook.Alert) error {
 }
 
 // DueQuery returns the query of the notices that are due. They are few: the
-// backlog of a channel is bounded.
+// backlog of a channel is bounded. The sum with 0 keeps a planner without
+// statistics from looking for others of the same alert among all that wait for the
+// channel.
 func DueQuery(d Dialect, f store.Fence, now time.Time, busy []hook.ID, limit int) *Query {
 	q := &Query{SQL: `
 SELECT n.about_id, n.channel_id, n.at, n.kind, n.tries, n.reached FROM notices n` + d.Hint("notices_due") + `
 WHERE n.result = 1 AND n.due_at <= $1
   AND EXISTS (SELECT 1 FROM shards WHERE shard = $2 AND owner_id = $3 AND epoch = $4)
-  AND NOT EXISTS (SELECT 1 FROM notices o WHERE o.about_id = n.about_id AND o.channel_id = n.channel_id AND o.result = 1
+  AND NOT EXISTS (SELECT 1 FROM notices o WHERE o.about_id = n.about_id AND o.channel_id = n.channel_id AND o.result + 0 = 1
     AND (o.at < n.at OR o.at = n.at AND o.kind < n.kind))`, Args: []any{now, f.Shard, f.Node, f.Epoch}}
 	if len(busy) > 0 {
 		q.And("NOT ("+d.Among("n.channel_id", "?")+")", busy)

@@ -41,12 +41,19 @@ func scanPoint(r Row, p *stats.Point) error {
 	return err
 }
 
-const readTroubled = `SELECT DISTINCT level, subject FROM stats WHERE trouble = 1 AND at >= $1`
+// TroubledQuery finds who had trouble. Without a hint SQLite would read all figures
+// there are, in the order of subjects, to find each once.
+func TroubledQuery(d Dialect, since time.Time) *Query {
+	return &Query{
+		SQL:  `SELECT DISTINCT level, subject FROM stats` + d.Hint("stats_trouble") + ` WHERE trouble = 1 AND at >= $1`,
+		Args: []any{stats.Minutes.Floor(since).Unix()},
+	}
+}
 
 // Troubled implements store.StatsReader.
 func (t *Tables) Troubled(ctx context.Context, since time.Time) ([]stats.Subject, error) {
 	return list(ctx, t, "find troubled endpoints", func(r Row, s *stats.Subject) error { return r.Scan(&s.Level, &s.ID) },
-		&Query{SQL: readTroubled, Args: []any{stats.Minutes.Floor(since).Unix()}})
+		TroubledQuery(t.dialect, since))
 }
 
 const insertLog = `INSERT INTO stats_log (at, data) VALUES ($1, $2)`
@@ -77,23 +84,37 @@ func (t *Tables) TellQueues(ctx context.Context, now time.Time, queues []store.Q
 	})
 }
 
-const takeLogs = `DELETE FROM stats_log WHERE %s RETURNING at, data, written, ended`
+const (
+	sizesOfLogs = `SELECT length(data) FROM stats_log LIMIT $1`
 
-// FoldStats implements store.StatsKeeper. A damaged log does not stop the others.
+	takeLogs = `DELETE FROM stats_log WHERE %s RETURNING at, data, written, ended`
+
+	// logCost is what a log weighs beside its bytes.
+	logCost = 64
+)
+
+// damage is what could not be read.
+type damage struct{ err error }
+
+func (d *damage) note(err error) { d.err = errors.Join(d.err, err) }
+
+// FoldStats implements store.StatsKeeper. What is damaged is told and left out: it
+// must not keep all other logs from being added up for ever.
 func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
-	var damaged error
+	var damaged damage
 	err = t.dialect.Change(ctx, "add up figures", func(tx Tx) error {
+		n, damaged = 0, damage{}
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
-		var logs []stats.Record
-		if err := tx.Query(fmt.Sprintf(takeLogs, t.dialect.Some("stats_log")), []any{limit}, Collect(&logs, scanLog)); err != nil {
+		logs, weight, err := t.takeLogs(tx, limit, &damaged)
+		if err != nil {
 			return err
 		}
-		n = len(logs)
+		n = weight
 		sums := make(stats.Sums)
 		for i := range logs {
-			damaged = errors.Join(damaged, sums.Add(&logs[i]))
+			damaged.note(sums.Add(&logs[i]))
 		}
 		pieces := make(map[piece]stats.Counts, len(sums))
 		for _, r := range sums.Rows() {
@@ -102,12 +123,34 @@ func (t *Tables) FoldStats(ctx context.Context, limit int) (n int, err error) {
 		if err := t.tellPending(tx, pieces); err != nil {
 			return err
 		}
-		return t.addFigures(tx, pieces)
+		return t.addFigures(tx, pieces, &damaged)
 	})
-	return n, errors.Join(err, damaged)
+	return n, errors.Join(err, damaged.err)
 }
 
-const pendingOf = `SELECT tenant_id, sum(pending) FROM tenant_usage GROUP BY tenant_id`
+// takeLogs removes logs until they weigh limit.
+func (t *Tables) takeLogs(tx Tx, limit int, damaged *damage) (logs []stats.Record, weight int, err error) {
+	some := 0
+	err = tx.Query(sizesOfLogs, []any{limit/logCost + 1}, func(r Row) error {
+		var size int
+		err := r.Scan(&size)
+		if weight < limit {
+			some, weight = some+1, weight+size+logCost
+		}
+		return err
+	})
+	if err != nil || some == 0 {
+		return nil, 0, err
+	}
+	err = tx.Query(fmt.Sprintf(takeLogs, t.dialect.Some("stats_log")), []any{some},
+		Collect(&logs, func(r Row, l *stats.Record) error { return scanLog(r, l, damaged) }))
+	return logs, weight, err
+}
+
+const (
+	pendingOf    = `SELECT tenant_id, CAST(sum(pending) AS bigint) FROM tenant_usage WHERE %s GROUP BY tenant_id`
+	pendingOfAll = `SELECT CAST(coalesce(sum(pending), 0) AS bigint) FROM tenant_usage`
+)
 
 // tellPending tells how much is pending now, as of the latest minute that anything
 // is known of.
@@ -116,31 +159,38 @@ func (t *Tables) tellPending(tx Tx, pieces map[piece]stats.Counts) error {
 	for p := range pieces {
 		latest = max(latest, p.at)
 	}
-	if latest == 0 {
-		return nil
-	}
 	tell := func(p piece, n int64) {
 		if c, ok := pieces[p]; ok {
 			c.Tell(stats.Pending, uint64(max(n, 0)))
 			pieces[p] = c
 		}
 	}
-	all := int64(0)
-	err := tx.Query(pendingOf, nil, func(r Row) error {
+	var tenants []hook.ID
+	for p := range pieces {
+		if p.level == stats.OfTenant && p.at == latest {
+			tenants = append(tenants, p.subject)
+		}
+	}
+	if len(tenants) == 0 {
+		return nil
+	}
+	find := fmt.Sprintf(pendingOf, t.dialect.Among("tenant_id", "$1"))
+	err := tx.Query(find, []any{tenants}, func(r Row) error {
 		var tenant hook.ID
 		var n int64
-		if err := r.Scan(&tenant, &n); err != nil {
-			return err
-		}
-		all += n
+		err := r.Scan(&tenant, &n)
 		tell(piece{stats.OfTenant, stats.Minutes, latest, tenant}, n)
-		return nil
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	all, err := one(tx, ScanValue[int64], pendingOfAll)
 	tell(piece{stats.OfSystem, stats.Minutes, latest, 0}, all)
 	return err
 }
 
-func scanLog(r Row, l *stats.Record) error {
+func scanLog(r Row, l *stats.Record, damaged *damage) error {
 	var at int64
 	var written, ended *string
 	if err := r.Scan(&at, &l.Packed, &written, &ended); err != nil {
@@ -150,7 +200,11 @@ func scanLog(r Row, l *stats.Record) error {
 	var err, more error
 	l.Written, err = idSet(written)
 	l.Ended, more = idSet(ended)
-	return errors.Join(err, more)
+	if err = errors.Join(err, more); err != nil {
+		damaged.note(err)
+		l.Packed = nil
+	}
+	return nil
 }
 
 // idSet reads ids between commas.
@@ -189,8 +243,9 @@ INSERT INTO stats (level, step, at, subject, trouble, data) VALUES ($1, $2, $3, 
 ON CONFLICT (level, subject, step, at) DO UPDATE SET trouble = excluded.trouble, data = excluded.data`
 )
 
-// addFigures adds to pieces, which nobody else does at the same time.
-func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
+// addFigures adds to pieces, which nobody else does at the same time. It replaces
+// those that are damaged.
+func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts, damaged *damage) error {
 	alike := make(map[piece][]hook.ID) // by all but the subject
 	for p := range pieces {
 		subject := p.subject
@@ -205,9 +260,10 @@ func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
 				return err
 			}
 			before, err := stats.Unpack(data)
+			damaged.note(err)
 			before.Merge(pieces[p])
 			pieces[p] = before
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
@@ -215,6 +271,9 @@ func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
 	}
 	rows := make([][]any, 0, len(pieces))
 	for p, c := range pieces {
+		if c.Empty() {
+			continue
+		}
 		trouble := 0
 		if c.Trouble() {
 			trouble = 1
@@ -226,7 +285,7 @@ func (t *Tables) addFigures(tx Tx, pieces map[piece]stats.Counts) error {
 
 const (
 	oldFigures = `
-SELECT level, subject, at, data FROM stats WHERE step = $1 AND at < $2 ORDER BY at, level, subject LIMIT $3`
+SELECT level, subject, at, data FROM stats WHERE step = $1 AND at < $2 ORDER BY at LIMIT $3`
 
 	dropFigures = `
 DELETE FROM stats WHERE level = $1 AND step = $2 AND at = $3 AND subject = $4`
@@ -240,10 +299,13 @@ type oldPiece struct {
 
 func (o *oldPiece) args() []any { return []any{o.level, o.step, o.at, o.subject} }
 
-// takeOld removes pieces of a step that began before a moment.
-func takeOld(tx Tx, step stats.Step, before time.Time, limit int) ([]oldPiece, error) {
+// takeOld removes pieces of a step that began before a moment. A damaged one is
+// empty.
+func takeOld(tx Tx, step stats.Step, before time.Time, limit int, damaged *damage) ([]oldPiece, error) {
 	var rows []oldPiece
-	if err := tx.Query(oldFigures, []any{step, before.Unix(), limit}, Collect(&rows, scanOld)); err != nil {
+	err := tx.Query(oldFigures, []any{step, before.Unix(), limit},
+		Collect(&rows, func(r Row, o *oldPiece) error { return scanOld(r, o, damaged) }))
+	if err != nil {
 		return nil, err
 	}
 	drop := make([][]any, len(rows))
@@ -254,14 +316,15 @@ func takeOld(tx Tx, step stats.Step, before time.Time, limit int) ([]oldPiece, e
 	return rows, tx.ExecAll(dropFigures, drop)
 }
 
-func scanOld(r Row, o *oldPiece) error {
+func scanOld(r Row, o *oldPiece, damaged *damage) error {
 	var data []byte
 	if err := r.Scan(&o.level, &o.subject, &o.at, &data); err != nil {
 		return err
 	}
 	counts, err := stats.Unpack(data)
+	damaged.note(err)
 	o.counts = counts
-	return err
+	return nil
 }
 
 // RollUp implements store.StatsKeeper.
@@ -270,11 +333,13 @@ func (t *Tables) RollUp(ctx context.Context, from stats.Step, before time.Time, 
 		return 0, fmt.Errorf("roll up figures: nothing is coarser than step %d", from)
 	}
 	into := from + 1
+	var damaged damage
 	err = t.dialect.Change(ctx, "roll up figures", func(tx Tx) error {
+		damaged = damage{}
 		if err := tx.Lock(LockStats, 0); err != nil {
 			return err
 		}
-		rows, err := takeOld(tx, from, into.Floor(before), limit)
+		rows, err := takeOld(tx, from, into.Floor(before), limit, &damaged)
 		if err != nil {
 			return err
 		}
@@ -286,15 +351,16 @@ func (t *Tables) RollUp(ctx context.Context, from stats.Step, before time.Time, 
 			sum.Merge(r.counts)
 			pieces[p] = sum
 		}
-		return t.addFigures(tx, pieces)
+		return t.addFigures(tx, pieces, &damaged)
 	})
-	return n, err
+	return n, errors.Join(err, damaged.err)
 }
 
 // DropStats implements store.StatsKeeper.
 func (t *Tables) DropStats(ctx context.Context, step stats.Step, before time.Time, limit int) (n int, err error) {
 	err = t.dialect.Change(ctx, "remove old figures", func(tx Tx) error {
-		rows, err := takeOld(tx, step, before, limit)
+		var damaged damage // it goes anyway
+		rows, err := takeOld(tx, step, before, limit, &damaged)
 		n = len(rows)
 		return err
 	})

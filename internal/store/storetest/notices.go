@@ -18,6 +18,8 @@ var noticeTests = []test{
 	{"a channel that fails says so until it works", noticeChannelFails},
 	{"operational events are told once each", noticeEvents},
 	{"a channel that is behind loses its oldest events", noticeBacklog},
+	{"a channel that is behind loses its oldest notices", noticeBound},
+	{"notices of the future are due at once", noticeFuture},
 	{"notices of a channel that is gone end", noticeChannelGone},
 	{"notices end while their channel is deleted", noticeChannelGoes},
 	{"who takes over goes on with the tries", noticeRestart},
@@ -269,6 +271,37 @@ func noticeBacklog(w *world) {
 	w.same(due[0].About, a.ID, "the notice of an alert, which is not dropped")
 	c.Dropped = 3
 	w.wantChannels(c, other)
+}
+
+// noticeBound: what waits for a channel that takes nothing does not grow for ever.
+func noticeBound(w *world) {
+	c, other := w.channel(0), w.channel(0)
+	first := w.alert("retry_storm", hook.AlertSubject{}, c.ID, other.ID)
+	w.save(first)
+	w.pass(time.Second)
+	var all []hook.Alert
+	for i := range store.MaxWaitingNotices - 1 {
+		all = append(all, w.alert("dead_rate", hook.AlertSubject{Endpoint: hook.ID(i + 1)}, c.ID))
+	}
+	w.save(all...)
+	w.same(len(w.dueNotices(c.ID)), 1, "notices of the other channel")
+	w.same(w.dueNotices(other.ID)[0].About, first.ID, "the oldest at the bound")
+	w.pass(time.Second)
+	w.save(w.alert("success_rate", hook.AlertSubject{}, c.ID), w.alert("long_retry", hook.AlertSubject{}, c.ID))
+	w.same(w.dueNotices(other.ID)[0].About, all[0].ID, "the oldest above the bound")
+	w.same(w.dueNotices(c.ID)[0].About, first.ID, "that of the other channel")
+	a, err := w.db.AlertByID(w.ctx(), 0, first.ID)
+	w.check(err, "AlertByID")
+	w.same(a.Notifications[0].Result, hook.NoticeSkipped, "what became of it")
+}
+
+// noticeFuture: a clock that was set back a little does not keep anybody waiting.
+func noticeFuture(w *world) {
+	c := w.channel(0)
+	a := w.alert("retry_storm", hook.AlertSubject{}, c.ID)
+	w.now = w.now.Add(-30 * time.Second)
+	w.save(a)
+	w.same(len(w.dueNotices()), 1, "notices that are due")
 }
 
 func noticeChannelGone(w *world) {

@@ -21,6 +21,7 @@ var statsTests = []test{
 	{"what a person ends or sends again is counted", statsByHand},
 	{"a batch can go uncounted", statsUncounted},
 	{"several who add up count everything once", statsFolders},
+	{"adding up takes as much as it was told to", statsFoldBound},
 	{"endpoints with trouble are found", statsTroubled},
 	{"the greatest and the least of what was there are kept", statsGauges},
 	{"minutes become hours and days, and nothing is lost", statsRollUp},
@@ -37,7 +38,7 @@ var (
 func (w *world) fold() {
 	w.t.Helper()
 	for {
-		n, err := w.db.FoldStats(w.ctx(), 7)
+		n, err := w.db.FoldStats(w.ctx(), 200)
 		w.check(err, "FoldStats")
 		if n == 0 {
 			return
@@ -219,7 +220,7 @@ func statsFolders(w *world) {
 	for range 3 {
 		wg.Go(func() {
 			for {
-				if _, err := w.db.FoldStats(w.ctx(), 3); err != nil {
+				if _, err := w.db.FoldStats(w.ctx(), 100); err != nil {
 					w.t.Errorf("FoldStats: %v", err)
 					return
 				}
@@ -239,6 +240,37 @@ func statsFolders(w *world) {
 	want := map[stats.Counter]uint64{stats.Accepted: commits, stats.Delivered(1): commits, stats.Attempts(hook.First): commits}
 	for _, s := range []stats.Subject{endpointStats(e.ID), tenantStats(ten.ID), systemStats} {
 		w.wantStats(s, want, "after all")
+	}
+}
+
+// statsFoldBound adds up long logs one at a time, and finds all of them.
+func statsFoldBound(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	w.fold()
+	const logs, events, limit = 5, 40, 300
+	for range logs {
+		b := &store.Batch{}
+		for range events {
+			b.Accepts = append(b.Accepts, w.accept(ten, e))
+		}
+		w.commit(b)
+	}
+	for i := range logs {
+		n, err := w.db.FoldStats(w.ctx(), limit)
+		w.check(err, "FoldStats")
+		if n < limit {
+			w.t.Errorf("step %d took %d: there is more", i+1, n)
+		}
+		points, err := w.db.Stats(w.ctx(), systemStats, start, w.now.Add(time.Minute))
+		w.check(err, "Stats")
+		total := stats.Total(points)
+		if got := total.Get(stats.Accepted); got != uint64(events*(i+1)) {
+			w.t.Errorf("after step %d %d are counted, want %d", i+1, got, events*(i+1))
+		}
+	}
+	if n, err := w.db.FoldStats(w.ctx(), limit); n != 0 || err != nil {
+		w.t.Errorf("then %d, %v; want nothing", n, err)
 	}
 }
 
