@@ -10,6 +10,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 )
@@ -53,13 +54,7 @@ func Name(file string) string {
 }
 
 // Names returns all of them, by the names that templates write.
-func Names() map[string]string {
-	out := make(map[string]string, len(byName))
-	for name, hashed := range byName {
-		out[name] = hashed
-	}
-	return out
-}
+func Names() map[string]string { return maps.Clone(byName) }
 
 // FS has every file under its name with the hash and under no other: what it
 // serves can be kept for ever.
