@@ -133,13 +133,13 @@ var laneCases = map[string]laneCase{
 	},
 
 	"holding": {
-		words.Lane{Lane: openLane(), Last: refused, FirstExpires: now.Add(71*time.Hour + 53*time.Minute)},
+		words.Lane{Lane: openLane(), Waiting: view.Gauges{Held: new(uint64(8120))}, Last: refused, FirstExpires: now.Add(71*time.Hour + 53*time.Minute)},
 		"Open for 6 m 12 s after failures in a row, the last with connect_refused; next probe in 14 s. 8,120 deliveries are held; holding costs no attempt, and the first expires in 71 h 53 m.",
 		"Nothing is lost. Tell its owner that it refuses connections. If you know that it is back, probe now; it is asked again by itself.",
 	},
 	"holding one": {
 		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue.Depth, l.OpenReason = new(int64(1)), new("ratio") })},
-		"Open for 6 m 12 s because too many of the latest first attempts failed; next probe in 14 s. 1 delivery is held; holding costs no attempt.",
+		"Open for 6 m 12 s because too many of the latest first attempts failed; next probe in 14 s. 1 delivery is held or waits for another attempt; holding costs no attempt.",
 		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
 	},
 	"holding nothing": {
@@ -149,12 +149,22 @@ var laneCases = map[string]laneCase{
 	},
 	"holding very many, expiring": {
 		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue = view.RetryQueue{Depth: new(int64(1_000_000)), AtLeast: true} }), FirstExpires: now},
-		"Open for 6 m 12 s after failures in a row; next probe in 14 s. At least 1,000,000 deliveries are held; holding costs no attempt, and the first expire now.",
+		"Open for 6 m 12 s after failures in a row; next probe in 14 s. At least 1,000,000 deliveries are held or wait for another attempt; holding costs no attempt, and the first expire now.",
 		"What expires becomes a dead letter and can be replayed. If you know that it is back, probe now; it is asked again by itself.",
 	},
 	"holding, little known": {
 		words.Lane{Lane: view.Lane{State: "open", Status: "active"}},
 		"Open. Deliveries are held; holding costs no attempt.",
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding one, counted by figures": {
+		words.Lane{Lane: openLane(), Waiting: view.Gauges{Held: new(uint64(1))}},
+		"Open for 6 m 12 s after failures in a row; next probe in 14 s. 1 delivery is held; holding costs no attempt.",
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding, figures too old": {
+		words.Lane{Lane: openLane(), Waiting: view.Gauges{Held: new(uint64(0))}},
+		"Open for 6 m 12 s after failures in a row; next probe in 14 s. 8,120 deliveries are held or wait for another attempt; holding costs no attempt.",
 		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
 	},
 	"holding, counted by figures": {
@@ -165,7 +175,7 @@ var laneCases = map[string]laneCase{
 
 	"probing": {
 		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.State = "half_open" })},
-		"One probe is on its way. If it succeeds, the lane sends again, slowly at first. 8,120 deliveries are held; holding costs no attempt.",
+		"One probe is on its way. If it succeeds, the lane sends again, slowly at first. 8,120 deliveries are held or wait for another attempt; holding costs no attempt.",
 		"Nothing is lost. Nothing to do.",
 	},
 
@@ -251,8 +261,9 @@ var laneCases = map[string]laneCase{
 
 	"paused": {
 		words.Lane{
-			Lane: view.Lane{Status: "paused", Paused: true, RetryQueue: view.RetryQueue{Depth: new(int64(1204))}},
-			By:   "key “on-call”", Note: "maintenance until 06:00", ChangedAt: now.Add(-3*time.Hour - 10*time.Minute), FirstExpires: now.Add(68*time.Hour + 50*time.Minute),
+			Waiting: view.Gauges{Held: new(uint64(1204))},
+			Lane:    view.Lane{Status: "paused", Paused: true, RetryQueue: view.RetryQueue{Depth: new(int64(1204))}},
+			By:      "key “on-call”", Note: "maintenance until 06:00", ChangedAt: now.Add(-3*time.Hour - 10*time.Minute), FirstExpires: now.Add(68*time.Hour + 50*time.Minute),
 		},
 		"Paused for 3 h 10 m by key “on-call”: “maintenance until 06:00”. 1,204 deliveries are held; holding costs no attempt, and the first expires in 68 h 50 m.",
 		"Resume sends them, slowly at first.",
