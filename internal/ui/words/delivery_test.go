@@ -11,8 +11,8 @@ import (
 
 func retrying(f func(*words.Delivery)) words.Delivery {
 	d := words.Delivery{MaxAttempts: 8, Delivery: view.Delivery{
-		Status: "pending", View: ptr("retrying"), Attempts: 5, Charged: 5, Run: 1, CreatedAt: stamp(-35 * time.Minute),
-		DueAt: stamp(17*time.Minute + 20*time.Second), ExpiresAt: stamp(7 * 24 * time.Hour), Last: &view.Last{Class: "retry", Reason: "server_error", StatusCode: ptr(500)},
+		Status: "pending", View: new("retrying"), Attempts: 5, Charged: 5, Run: 1, CreatedAt: stamp(-35 * time.Minute),
+		DueAt: stamp(17*time.Minute + 20*time.Second), ExpiresAt: stamp(7 * 24 * time.Hour), Last: &view.Last{Class: "retry", Reason: "server_error", StatusCode: new(500)},
 	}}
 	f(&d)
 	return d
@@ -34,7 +34,7 @@ func TestDeliverySentences(t *testing.T) {
 	}
 	const used = " 5 of 8 attempts are used." + ends
 	paced := closedLane()
-	paced.PacedBy, paced.RatePerSecond, paced.HoldUntil = ptr("recovery"), ptr(2.0), stamp(30*time.Second)
+	paced.PacedBy, paced.RatePerSecond, paced.HoldUntil = new("recovery"), new(2.0), stamp(30*time.Second)
 	opened := openLane()
 	for want, d := range map[string]words.Delivery{
 		"Attempt 6 is due at 03:30:00, in 17 m 20 s." + used + " Nothing to do.": retrying(func(*words.Delivery) {}),
@@ -45,7 +45,7 @@ func TestDeliverySentences(t *testing.T) {
 			d.MaxAttempts, d.Delivery.Charged, d.Delivery.ExpiresAt = 1, 1, view.Stamp{}
 		}),
 		"Attempt 6 is due at 03:30:00, in 17 m 20 s. Its lane sends nothing now: if that stays so, it is held then, which costs no attempt." + used + " Nothing to do.": retrying(func(d *words.Delivery) {
-			d.Delivery.View = ptr("held")
+			d.Delivery.View = new("held")
 		}),
 		"Attempt 6 is made now, or as soon as requests before it have ended." + used + " Nothing to do.": retrying(func(d *words.Delivery) { d.Delivery.DueAt = stamp(0) }),
 		"It is sent now, or as soon as requests before it have ended." + ends + " Nothing to do.": retrying(func(d *words.Delivery) {
@@ -71,7 +71,7 @@ func TestDeliverySentences(t *testing.T) {
 		"Given up at 03:12:40 after 1 attempt, the last with 500 server_error. Reason: moon. It is kept. Redeliver when the receiver is fixed.":                                           ended("dead", "moon", 1),
 		"Given up at 03:12:40 after 1 attempt, the last with 500 server_error. It is kept. Redeliver when the cause is gone.":                                                             ended("dead", "", 1),
 		"Given up without an attempt. It was due while the breaker was open, and its policy does not hold deliveries then. It is kept. Redeliver when the endpoint delivers again.": {
-			Delivery: view.Delivery{Status: "dead", Reason: ptr("breaker_open")},
+			Delivery: view.Delivery{Status: "dead", Reason: new("breaker_open")},
 		},
 		"Cancelled at 03:12:40 after 2 attempts. Its endpoint was deleted. It will not be sent. Redeliver sends it once more.": ended("cancelled", "endpoint_deleted", 2),
 		"Cancelled without an attempt. It will not be sent. Redeliver sends it once more.":                                     {Delivery: view.Delivery{Status: "cancelled"}},
@@ -85,10 +85,10 @@ func TestDeliverySentences(t *testing.T) {
 
 func attempt(f func(*view.Attempt)) view.Attempt {
 	a := view.Attempt{
-		Number: 5, Run: 1, Kind: "retry", Charged: true, Class: "retry", Reason: "server_error", StatusCode: ptr(500), StartedAt: stamp(-2 * time.Second),
+		Number: 5, Run: 1, Kind: "retry", Charged: true, Class: "retry", Reason: "server_error", StatusCode: new(500), StartedAt: stamp(-2 * time.Second),
 		Wait:      &view.Wait{Retry: 5, CeilingMS: 2430000, U: 0.429, DelayMS: 1042470, Source: "backoff"},
-		NextDueAt: stamp(17*time.Minute + 20*time.Second), Lane: view.AttemptLane{State: ptr("closed"), Limit: 14, InFlight: 13},
-		PolicyHash: "ceef075467f52789", Node: ptr("node_1"),
+		NextDueAt: stamp(17*time.Minute + 20*time.Second), Lane: view.AttemptLane{State: new("closed"), Limit: 14, InFlight: 13},
+		PolicyHash: "ceef075467f52789", Node: new("node_1"),
 	}
 	f(&a)
 	return a
@@ -107,7 +107,7 @@ func told(w *words.Why) string {
 func TestWhyAttemptIsRetried(t *testing.T) {
 	t.Parallel()
 	a := attempt(func(*view.Attempt) {})
-	before := []view.Attempt{{Number: 1, Reason: "unavailable", StatusCode: ptr(503)}, {Number: 3, Reason: "server_error", StatusCode: ptr(500)}, {Number: 4, Reason: "server_error", StatusCode: ptr(500)}, a}
+	before := []view.Attempt{{Number: 1, Reason: "unavailable", StatusCode: new(503)}, {Number: 3, Reason: "server_error", StatusCode: new(500)}, {Number: 4, Reason: "server_error", StatusCode: new(500)}, a}
 	d := retrying(func(*words.Delivery) {})
 	w := words.WhyAttempt(&d, &a, before, now)
 	same(t, "why", told(&w), `Why attempt 5 is retried
@@ -154,13 +154,13 @@ func TestWhyEachWait(t *testing.T) {
 		"none":                {func(a *view.Attempt) { a.Wait.Source, a.NextDueAt = "none", view.Stamp{} }, nil, "Wait", "none: it is sent again as soon as its lane lets it"},
 		"of the future":       {func(a *view.Attempt) { a.Wait.Source, a.Wait.DelayMS = "moon", 1e300 }, nil, "Wait", "moon: 106,751 d; due at 03:30:00"},
 		"no wait":             {func(a *view.Attempt) { a.Wait = nil }, nil, "Wait", ""},
-		"header":              {func(a *view.Attempt) { a.RetryAfter = ptr("30") }, nil, "Retry-After", "30, as the header came"},
+		"header":              {func(a *view.Attempt) { a.RetryAfter = new("30") }, nil, "Retry-After", "30, as the header came"},
 		"charged":             {func(a *view.Attempt) { a.Number = 4 }, nil, "Charged", "yes"},
 		"probe":               {func(a *view.Attempt) { a.Charged, a.Kind = false, "probe" }, nil, "Charged", "no: a probe never is"},
 		"by hand":             {func(a *view.Attempt) { a.Charged, a.Kind = false, "manual" }, nil, "Charged", "no: what is sent by hand never is"},
 		"told to wait":        {func(a *view.Attempt) { a.Charged, a.Class = false, "throttle" }, nil, "Charged", "no: being told to wait never is"},
 		"our side":            {func(a *view.Attempt) { a.Charged, a.Class = false, "local" }, nil, "Charged", "no: it failed on our side"},
-		"while open":          {func(a *view.Attempt) { a.Charged, a.Class, a.Lane.State = false, "down", ptr("open") }, nil, "Charged", "no: the breaker was open"},
+		"while open":          {func(a *view.Attempt) { a.Charged, a.Class, a.Lane.State = false, "down", new("open") }, nil, "Charged", "no: the breaker was open"},
 		"not charged":         {func(a *view.Attempt) { a.Charged, a.Class = false, "down" }, nil, "Charged", "no"},
 		"lane without limit":  {func(a *view.Attempt) { a.Lane.Limit = 0 }, nil, "Lane at that moment", "closed, 13 in flight"},
 		"lane not known":      {func(a *view.Attempt) { a.Lane.State = nil }, nil, "Lane at that moment", ""},

@@ -176,8 +176,7 @@ func TestEveryEnumOfTheAPIHasWords(t *testing.T) {
 			return
 		}
 		seen[typ] = true
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			walk(f.Type)
 			enum, has := f.Tag.Lookup("enum")
 			if !has {
@@ -197,8 +196,23 @@ func TestEveryEnumOfTheAPIHasWords(t *testing.T) {
 		}
 	}
 	for _, v := range []any{
-		view.Alert{}, view.AlertChannel{}, view.ChannelTest{}, view.AlertRule{}, view.Delivery{}, view.Attempt{}, view.Endpoint{}, view.Event{},
-		view.Lane{}, view.OperationalEvent{}, view.Policy{}, view.Preset{}, view.Replay{}, view.ReplayPreview{}, view.Stats{}, view.Tenant{}, view.Key{},
+		view.Alert{},
+		view.AlertChannel{},
+		view.ChannelTest{},
+		view.AlertRule{},
+		view.Delivery{},
+		view.Attempt{},
+		view.Endpoint{},
+		view.Event{},
+		view.Lane{},
+		view.OperationalEvent{},
+		view.Policy{},
+		view.Preset{},
+		view.Replay{},
+		view.ReplayPreview{},
+		view.Stats{},
+		view.Tenant{},
+		view.Key{},
 	} {
 		walk(reflect.TypeOf(v))
 	}

@@ -115,20 +115,26 @@ func (l *Lane) holding(now time.Time) Sentence {
 	return Sentence{say(t, ".", l.held(now)), say(do, " If you know that it is back, probe now; it is asked again by itself.")}
 }
 
-// held tells what waits while nothing is sent, with a blank before it.
+// held tells what waits while nothing is sent, with a blank before it. The figures
+// know what is held, but are up to a minute old; the queue of the lane is counted
+// now, and has what waits for a retry in it.
 func (l *Lane) held(now time.Time) Text {
-	n, more, known := l.heldCount()
-	if !known {
+	q := &l.Lane.RetryQueue
+	switch g := l.Waiting.Held; {
+	case g != nil && *g > 0:
+		what := Count(*g, "delivery is held", "deliveries are held")
+		return say(" ", strong(what), "; holding costs no attempt", l.expires(now), ".")
+	case q.Depth != nil && *q.Depth > 0:
+		what := " are held or wait for another attempt"
+		if *q.Depth == 1 && !q.AtLeast {
+			what = " is held or waits for another attempt"
+		}
+		return say(" ", strong(start(countMore(*q.Depth, q.AtLeast))+what), "; holding costs no attempt", l.expires(now), ".")
+	case g != nil || q.Depth != nil:
+		return say(" Nothing is held.")
+	default:
 		return say(" Deliveries are held; holding costs no attempt", l.expires(now), ".")
 	}
-	if n == 0 {
-		return say(" Nothing is held.")
-	}
-	verb := " are held"
-	if n == 1 && !more {
-		verb = " is held"
-	}
-	return say(" ", strong(start(countMore(n, more))+verb), "; holding costs no attempt", l.expires(now), ".")
 }
 
 func countMore(n int64, more bool) string {
@@ -136,19 +142,6 @@ func countMore(n int64, more bool) string {
 		return "at least " + Count(n, "delivery", "deliveries")
 	}
 	return Count(n, "delivery", "deliveries")
-}
-
-// heldCount prefers the queue of the lane, which is counted now, to the figures
-// of the minute before.
-func (l *Lane) heldCount() (n int64, more, known bool) {
-	switch q := &l.Lane.RetryQueue; {
-	case q.Depth != nil:
-		return *q.Depth, q.AtLeast, true
-	case l.Waiting.Held != nil:
-		return int64(*l.Waiting.Held), false, true
-	default:
-		return 0, false, false
-	}
 }
 
 func (l *Lane) expires(now time.Time) Text {

@@ -98,8 +98,8 @@ func closedLane() view.Lane {
 
 func openLane() view.Lane {
 	return view.Lane{
-		State: "open", Status: "active", OpenedAt: stamp(-6*time.Minute - 12*time.Second), OpenReason: ptr("consecutive"), NextProbeAt: stamp(14 * time.Second),
-		RetryQueue: view.RetryQueue{Depth: ptr(int64(8120))},
+		State: "open", Status: "active", OpenedAt: stamp(-6*time.Minute - 12*time.Second), OpenReason: new("consecutive"), NextProbeAt: stamp(14 * time.Second),
+		RetryQueue: view.RetryQueue{Depth: new(int64(8120))},
 	}
 }
 
@@ -119,105 +119,172 @@ var refused = &view.Last{Class: "down", Reason: "connect_refused"}
 
 var laneCases = map[string]laneCase{
 	"delivering": {words.Lane{Lane: closedLane()}, "Delivering since 02:59:57.", "Nothing to do."},
-	"never opened": {words.Lane{Lane: view.Lane{State: "closed", Status: "active"}},
-		"Delivering. The breaker has never opened.", "Nothing to do."},
-	"paced": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.PacedBy, l.RatePerSecond = ptr("throttle"), ptr(19.43) })},
-		"Delivering since 02:59:57. At most 19.4/s are sent: the endpoint refused more.", "Nothing to do."},
-	"paced by the future": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.PacedBy, l.RatePerSecond = ptr("moon"), ptr(1.0) })},
-		"Delivering since 02:59:57. At most 1/s are sent: moon.", "Nothing to do."},
+	"never opened": {
+		words.Lane{Lane: view.Lane{State: "closed", Status: "active"}},
+		"Delivering. The breaker has never opened.", "Nothing to do.",
+	},
+	"paced": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.PacedBy, l.RatePerSecond = new("throttle"), new(19.43) })},
+		"Delivering since 02:59:57. At most 19.4/s are sent: the endpoint refused more.", "Nothing to do.",
+	},
+	"paced by the future": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.PacedBy, l.RatePerSecond = new("moon"), new(1.0) })},
+		"Delivering since 02:59:57. At most 1/s are sent: moon.", "Nothing to do.",
+	},
 
-	"holding": {words.Lane{Lane: openLane(), Last: refused, FirstExpires: now.Add(71*time.Hour + 53*time.Minute)},
+	"holding": {
+		words.Lane{Lane: openLane(), Waiting: view.Gauges{Held: new(uint64(8120))}, Last: refused, FirstExpires: now.Add(71*time.Hour + 53*time.Minute)},
 		"Open for 6 m 12 s after failures in a row, the last with connect_refused; next probe in 14 s. 8,120 deliveries are held; holding costs no attempt, and the first expires in 71 h 53 m.",
-		"Nothing is lost. Tell its owner that it refuses connections. If you know that it is back, probe now; it is asked again by itself."},
-	"holding one": {words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue.Depth, l.OpenReason = ptr(int64(1)), ptr("ratio") })},
-		"Open for 6 m 12 s because too many of the latest first attempts failed; next probe in 14 s. 1 delivery is held; holding costs no attempt.",
-		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself."},
-	"holding nothing": {words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue.Depth, l.NextProbeAt = ptr(int64(0)), stamp(-time.Second) })},
+		"Nothing is lost. Tell its owner that it refuses connections. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding one": {
+		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue.Depth, l.OpenReason = new(int64(1)), new("ratio") })},
+		"Open for 6 m 12 s because too many of the latest first attempts failed; next probe in 14 s. 1 delivery is held or waits for another attempt; holding costs no attempt.",
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding nothing": {
+		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue.Depth, l.NextProbeAt = new(int64(0)), stamp(-time.Second) })},
 		"Open for 6 m 12 s after failures in a row; a probe is due now. Nothing is held.",
-		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself."},
-	"holding very many, expiring": {words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue = view.RetryQueue{Depth: ptr(int64(1_000_000)), AtLeast: true} }), FirstExpires: now},
-		"Open for 6 m 12 s after failures in a row; next probe in 14 s. At least 1,000,000 deliveries are held; holding costs no attempt, and the first expire now.",
-		"What expires becomes a dead letter and can be replayed. If you know that it is back, probe now; it is asked again by itself."},
-	"holding, little known": {words.Lane{Lane: view.Lane{State: "open", Status: "active"}},
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding very many, expiring": {
+		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue = view.RetryQueue{Depth: new(int64(1_000_000)), AtLeast: true} }), FirstExpires: now},
+		"Open for 6 m 12 s after failures in a row; next probe in 14 s. At least 1,000,000 deliveries are held or wait for another attempt; holding costs no attempt, and the first expire now.",
+		"What expires becomes a dead letter and can be replayed. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding, little known": {
+		words.Lane{Lane: view.Lane{State: "open", Status: "active"}},
 		"Open. Deliveries are held; holding costs no attempt.",
-		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself."},
-	"holding, counted by figures": {words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue.Depth, l.OpenReason = nil, ptr("moon") }), Waiting: view.Gauges{Held: ptr(uint64(7))}},
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding one, counted by figures": {
+		words.Lane{Lane: openLane(), Waiting: view.Gauges{Held: new(uint64(1))}},
+		"Open for 6 m 12 s after failures in a row; next probe in 14 s. 1 delivery is held; holding costs no attempt.",
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding, figures too old": {
+		words.Lane{Lane: openLane(), Waiting: view.Gauges{Held: new(uint64(0))}},
+		"Open for 6 m 12 s after failures in a row; next probe in 14 s. 8,120 deliveries are held or wait for another attempt; holding costs no attempt.",
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
+	"holding, counted by figures": {
+		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.RetryQueue.Depth, l.OpenReason = nil, new("moon") }), Waiting: view.Gauges{Held: new(uint64(7))}},
 		"Open for 6 m 12 s after moon; next probe in 14 s. 7 deliveries are held; holding costs no attempt.",
-		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself."},
+		"Nothing is lost. If you know that it is back, probe now; it is asked again by itself.",
+	},
 
-	"probing": {words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.State = "half_open" })},
-		"One probe is on its way. If it succeeds, the lane sends again, slowly at first. 8,120 deliveries are held; holding costs no attempt.",
-		"Nothing is lost. Nothing to do."},
+	"probing": {
+		words.Lane{Lane: edit(openLane(), func(l *view.Lane) { l.State = "half_open" })},
+		"One probe is on its way. If it succeeds, the lane sends again, slowly at first. 8,120 deliveries are held or wait for another attempt; holding costs no attempt.",
+		"Nothing is lost. Nothing to do.",
+	},
 
-	"told to wait": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
-		l.HoldUntil, l.RatePerSecond = stamp(30*time.Second), ptr(18.0)
-		l.Learnt.Throttle = &view.Throttle{RetryAfter: "30s"}
-	}), Last: &view.Last{Class: "throttle", Reason: "throttled", StatusCode: ptr(429)}},
+	"told to wait": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
+			l.HoldUntil, l.RatePerSecond = stamp(30*time.Second), new(18.0)
+			l.Learnt.Throttle = &view.Throttle{RetryAfter: "30s"}
+		}), Last: &view.Last{Class: "throttle", Reason: "throttled", StatusCode: new(429)}},
 		"The endpoint works and asked for 30 s of quiet (429). The lane waits until 03:13:10, in 30 s, and then sends 18 per second.",
-		"Nothing is lost, and being told to wait costs no attempt. Nothing to do."},
-	"told to wait, little known": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.HoldUntil = stamp(time.Hour) })},
+		"Nothing is lost, and being told to wait costs no attempt. Nothing to do.",
+	},
+	"told to wait, little known": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.HoldUntil = stamp(time.Hour) })},
 		"The endpoint works and asked for quiet. The lane waits until 04:12:40, in 1 h.",
-		"Nothing is lost, and being told to wait costs no attempt. Nothing to do."},
+		"Nothing is lost, and being told to wait costs no attempt. Nothing to do.",
+	},
 
-	"storm": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
-		l.Storm = view.Storm{Active: true, Since: stamp(-15*time.Minute - 20*time.Second), Retries: 1128, First: ptr(int64(120)), Ratio: 9.4}
-		l.RetryQueue = view.RetryQueue{Depth: ptr(int64(1842)), EmptyAt: stamp(time.Hour)}
-	}), Last: &view.Last{Class: "retry", Reason: "server_error", StatusCode: ptr(500)}},
+	"storm": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
+			l.Storm = view.Storm{Active: true, Since: stamp(-15*time.Minute - 20*time.Second), Retries: 1128, First: new(int64(120)), Ratio: 9.4}
+			l.RetryQueue = view.RetryQueue{Depth: new(int64(1842)), EmptyAt: stamp(time.Hour)}
+		}), Last: &view.Last{Class: "retry", Reason: "server_error", StatusCode: new(500)}},
 		"A retry storm for 15 m 20 s: 1,128 retries against 120 first attempts in 15 minutes (ratio 9.40). 1,842 deliveries wait for another attempt; at this pace there is none left at about 04:13.",
-		"Nothing is lost yet: retries use up attempts. Tell its owner that it answers with a server error, and with which body. Pause it if the receiver asks for quiet."},
-	"storm without first attempts": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
-		l.Storm = view.Storm{Active: true, Retries: 1, First: ptr(int64(0)), Ratio: 1, NoFirst: true}
-		l.RetryQueue = view.RetryQueue{Depth: ptr(int64(1))}
-	})},
+		"Nothing is lost yet: retries use up attempts. Tell its owner that it answers with a server error, and with which body. Pause it if the receiver asks for quiet.",
+	},
+	"storm without first attempts": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
+			l.Storm = view.Storm{Active: true, Retries: 1, First: new(int64(0)), Ratio: 1, NoFirst: true}
+			l.RetryQueue = view.RetryQueue{Depth: new(int64(1))}
+		})},
 		"A retry storm: 1 retry against no first attempt in 15 minutes (ratio 1.00). 1 delivery waits for another attempt.",
-		"Nothing is lost yet: retries use up attempts. Pause it if the receiver asks for quiet."},
-	"storm, little known": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.Storm = view.Storm{Active: true, Retries: 2, Ratio: 2} })},
+		"Nothing is lost yet: retries use up attempts. Pause it if the receiver asks for quiet.",
+	},
+	"storm, little known": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.Storm = view.Storm{Active: true, Retries: 2, Ratio: 2} })},
 		"A retry storm: 2 retries against an unknown number of first attempts in 15 minutes (ratio 2.00).",
-		"Nothing is lost yet: retries use up attempts. Pause it if the receiver asks for quiet."},
+		"Nothing is lost yet: retries use up attempts. Pause it if the receiver asks for quiet.",
+	},
 
-	"slow start": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.SlowStart, l.Limit = true, 4 })},
-		"Delivering since 02:59:57. The limit is 4 and grows in rounds while answers stay fast; new events go first.", "Nothing to do."},
+	"slow start": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.SlowStart, l.Limit = true, 4 })},
+		"Delivering since 02:59:57. The limit is 4 and grows in rounds while answers stay fast; new events go first.", "Nothing to do.",
+	},
 
-	"growing": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
-		l.RetryQueue = view.RetryQueue{Growing: true, Since: stamp(-7*time.Minute - 25*time.Second), Depth: ptr(int64(266))}
-	}), Last: &view.Last{Class: "retry", Reason: "server_error", StatusCode: ptr(500)}},
+	"growing": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
+			l.RetryQueue = view.RetryQueue{Growing: true, Since: stamp(-7*time.Minute - 25*time.Second), Depth: new(int64(266))}
+		}), Last: &view.Last{Class: "retry", Reason: "server_error", StatusCode: new(500)}},
 		"The retry queue grows since 03:05:15. 266 deliveries wait for another attempt. The last answer was 500 server_error.",
-		"Nothing is lost yet. A storm may follow: look at its latest attempts."},
-	"growing beyond counting": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
-		l.RetryQueue = view.RetryQueue{Growing: true, Depth: ptr(int64(10000)), AtLeast: true}
-	})},
+		"Nothing is lost yet. A storm may follow: look at its latest attempts.",
+	},
+	"growing beyond counting": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
+			l.RetryQueue = view.RetryQueue{Growing: true, Depth: new(int64(10000)), AtLeast: true}
+		})},
 		"The retry queue grows. At least 10,000 deliveries wait for another attempt.",
-		"Nothing is lost yet. A storm may follow: look at its latest attempts."},
+		"Nothing is lost yet. A storm may follow: look at its latest attempts.",
+	},
 
-	"draining": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
-		l.Learnt.Recovery, l.Learnt.Usual = &view.Recovery{Rate: 60}, ptr(24.0)
-	}), Waiting: view.Gauges{Ready: ptr(uint64(5777))}},
+	"draining": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
+			l.Learnt.Recovery, l.Learnt.Usual = &view.Recovery{Rate: 60}, new(24.0)
+		}), Waiting: view.Gauges{Ready: new(uint64(5777))}},
 		"Delivering since 02:59:57. New events go first; 5,777 waiting deliveries drain while the lane sends 60 per second, and more as the endpoint bears it; at this pace they are done at about 03:15.",
-		"Nothing to do."},
-	"draining one": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
-		l.Learnt.Recovery, l.Learnt.Usual = &view.Recovery{Rate: 2}, ptr(24.0)
-	}), Waiting: view.Gauges{Ready: ptr(uint64(1))}},
+		"Nothing to do.",
+	},
+	"draining one": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) {
+			l.Learnt.Recovery, l.Learnt.Usual = &view.Recovery{Rate: 2}, new(24.0)
+		}), Waiting: view.Gauges{Ready: new(uint64(1))}},
 		"Delivering since 02:59:57. New events go first; 1 waiting delivery drains while the lane sends 2 per second, and more as the endpoint bears it.",
-		"Nothing to do."},
-	"draining for ages": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.Learnt.Recovery = &view.Recovery{Rate: 1e-9} }), Waiting: view.Gauges{Ready: ptr(^uint64(0))}},
+		"Nothing to do.",
+	},
+	"draining for ages": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.Learnt.Recovery = &view.Recovery{Rate: 1e-9} }), Waiting: view.Gauges{Ready: new(^uint64(0))}},
 		"Delivering since 02:59:57. New events go first; 18,446,744,073,709,551,615 waiting deliveries drain while the lane sends < 0.01 per second, and more as the endpoint bears it.",
-		"Nothing to do."},
-	"draining, little known": {words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.Learnt.Recovery = &view.Recovery{} })},
-		"Delivering since 02:59:57. New events go first; what was held drains.", "Nothing to do."},
+		"Nothing to do.",
+	},
+	"draining, little known": {
+		words.Lane{Lane: edit(closedLane(), func(l *view.Lane) { l.Learnt.Recovery = &view.Recovery{} })},
+		"Delivering since 02:59:57. New events go first; what was held drains.", "Nothing to do.",
+	},
 
-	"paused": {words.Lane{Lane: view.Lane{Status: "paused", Paused: true, RetryQueue: view.RetryQueue{Depth: ptr(int64(1204))}},
-		By: "key “on-call”", Note: "maintenance until 06:00", ChangedAt: now.Add(-3*time.Hour - 10*time.Minute), FirstExpires: now.Add(68*time.Hour + 50*time.Minute)},
+	"paused": {
+		words.Lane{
+			Waiting: view.Gauges{Held: new(uint64(1204))},
+			Lane:    view.Lane{Status: "paused", Paused: true, RetryQueue: view.RetryQueue{Depth: new(int64(1204))}},
+			By:      "key “on-call”", Note: "maintenance until 06:00", ChangedAt: now.Add(-3*time.Hour - 10*time.Minute), FirstExpires: now.Add(68*time.Hour + 50*time.Minute),
+		},
 		"Paused for 3 h 10 m by key “on-call”: “maintenance until 06:00”. 1,204 deliveries are held; holding costs no attempt, and the first expires in 68 h 50 m.",
-		"Resume sends them, slowly at first."},
-	"paused by hand": {words.Lane{Lane: view.Lane{Status: "paused"}, Endpoint: view.Endpoint{StatusReason: ptr("manual")}},
-		"Paused by hand. Deliveries are held; holding costs no attempt.", "Resume sends them, slowly at first."},
-	"disabled, gone": {words.Lane{Lane: view.Lane{Status: "disabled", RetryQueue: view.RetryQueue{Depth: ptr(int64(0))}}, Endpoint: view.Endpoint{StatusReason: ptr("gone")}},
+		"Resume sends them, slowly at first.",
+	},
+	"paused by hand": {
+		words.Lane{Lane: view.Lane{Status: "paused"}, Endpoint: view.Endpoint{StatusReason: new("manual")}},
+		"Paused by hand. Deliveries are held; holding costs no attempt.", "Resume sends them, slowly at first.",
+	},
+	"disabled, gone": {
+		words.Lane{Lane: view.Lane{Status: "disabled", RetryQueue: view.RetryQueue{Depth: new(int64(0))}}, Endpoint: view.Endpoint{StatusReason: new("gone")}},
 		"Disabled, because the endpoint answered 410: it is gone. Nothing is held.",
-		"Delete it, or resume it if it still takes events. Resume sends what is held, slowly at first."},
-	"disabled, failing": {words.Lane{Lane: view.Lane{Status: "disabled"}, Endpoint: view.Endpoint{StatusReason: ptr("failing")}},
-		"Disabled, because it did nothing but fail for long. Deliveries are held; holding costs no attempt.", "Resume sends them, slowly at first."},
-	"disabled by the future": {words.Lane{Lane: view.Lane{Status: "disabled"}, Endpoint: view.Endpoint{StatusReason: ptr("moon")}},
-		"Disabled, because moon. Deliveries are held; holding costs no attempt.", "Resume sends them, slowly at first."},
+		"Delete it, or resume it if it still takes events. Resume sends what is held, slowly at first.",
+	},
+	"disabled, failing": {
+		words.Lane{Lane: view.Lane{Status: "disabled"}, Endpoint: view.Endpoint{StatusReason: new("failing")}},
+		"Disabled, because it did nothing but fail for long. Deliveries are held; holding costs no attempt.", "Resume sends them, slowly at first.",
+	},
+	"disabled by the future": {
+		words.Lane{Lane: view.Lane{Status: "disabled"}, Endpoint: view.Endpoint{StatusReason: new("moon")}},
+		"Disabled, because moon. Deliveries are held; holding costs no attempt.", "Resume sends them, slowly at first.",
+	},
 }
 
 func TestLaneSentences(t *testing.T) {

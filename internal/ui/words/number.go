@@ -16,13 +16,10 @@ type Integer interface {
 
 // Number writes a whole number with commas: 4,012.
 func Number[N Integer](n N) string {
-	digits, sign := "", ""
 	if n < 0 {
-		sign, digits = minus, strconv.FormatInt(int64(n), 10)[1:]
-	} else {
-		digits = strconv.FormatUint(uint64(n), 10)
+		return minus + commas(strconv.FormatInt(int64(n), 10)[1:])
 	}
-	return sign + commas(digits)
+	return commas(strconv.FormatUint(uint64(n), 10))
 }
 
 func commas(digits string) string {

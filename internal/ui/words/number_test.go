@@ -15,8 +15,6 @@ func same(t *testing.T, what, got, want string) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{
@@ -27,7 +25,7 @@ func TestNumbers(t *testing.T) {
 	}
 	same(t, "unsigned", words.Number(uint64(math.MaxUint64)), "18,446,744,073,709,551,615")
 	same(t, "none", words.NumberOr[int64](nil), "–")
-	same(t, "some", words.NumberOr(ptr(int64(4012))), "4,012")
+	same(t, "some", words.NumberOr(new(int64(4012))), "4,012")
 	same(t, "counted", words.AtLeast(10000, false), "10,000")
 	same(t, "at least", words.AtLeast(10000, true), "at least 10,000")
 	for n, want := range map[int]string{0: "0 deliveries", 1: "1 delivery", 2: "2 deliveries", 8120: "8,120 deliveries", -1: "−1 deliveries"} {
@@ -73,7 +71,7 @@ func TestDecimalsRatesAndPercentages(t *testing.T) {
 		same(t, "rate", words.Rate(r), want)
 	}
 	same(t, "no rate", words.RateOr(nil), "–")
-	same(t, "a rate", words.RateOr(ptr(2.0)), "2/s")
+	same(t, "a rate", words.RateOr(new(2.0)), "2/s")
 	same(t, "not a rate", words.Rate(math.NaN()), "–")
 }
 
@@ -96,7 +94,7 @@ func TestDurations(t *testing.T) {
 	}
 	same(t, "not a latency", words.Latency(math.NaN()), "–")
 	same(t, "no latency", words.LatencyOr(nil), "–")
-	same(t, "a latency", words.LatencyOr(ptr(12.0)), "12 ms")
+	same(t, "a latency", words.LatencyOr(new(12.0)), "12 ms")
 }
 
 var now = time.Date(2026, 11, 16, 3, 12, 40, 0, time.UTC)

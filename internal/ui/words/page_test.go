@@ -34,25 +34,46 @@ func TestOverviewBanner(t *testing.T) {
 		}, 3, "2 breakers are open and 1 endpoint is in a retry storm, the first since 01:12:40. 8,438 deliveries are held. Nothing is lost, and holding costs no attempt; " +
 			"the first would expire in 68 h 50 m. Retries of a storm use up attempts. Lanes are separate: no other endpoint is slowed by this. " +
 			"Tell the owner of lumen-orders which answers it gives. Nothing to do unless you know that harborpay-orders is back: then probe it. It is asked again by itself in 14 s."},
-		"one breaker": {words.Fleet{Lanes: []words.Trouble{{"harborpay-orders", openLane(), held(1), false}}}, 1,
+		"one breaker": {
+			words.Fleet{Lanes: []words.Trouble{{"harborpay-orders", openLane(), held(1), false}}},
+			1,
 			"1 breaker is open: harborpay-orders, since 03:06:28. 1 delivery is held. Nothing is lost, and holding costs no attempt. " +
-				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that harborpay-orders is back: then probe it. It is asked again by itself in 14 s."},
-		"little known": {words.Fleet{Lanes: []words.Trouble{{"a", view.Lane{State: "open", Status: "active"}, nil, false}}, MoreLanes: true}, 1,
+				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that harborpay-orders is back: then probe it. It is asked again by itself in 14 s.",
+		},
+		"little known": {
+			words.Fleet{Lanes: []words.Trouble{{"a", view.Lane{State: "open", Status: "active"}, nil, false}}, MoreLanes: true},
+			1,
 			"At least 1 breaker is open. Its deliveries are held. Nothing is lost, and holding costs no attempt. " +
-				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that a is back: then probe it. It is asked again by itself."},
-		"some not counted": {words.Fleet{Lanes: []words.Trouble{{"a", openLane(), nil, false}, {"b", openLane(), held(1_000_000), true}}}, 2,
+				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that a is back: then probe it. It is asked again by itself.",
+		},
+		"some not counted": {
+			words.Fleet{Lanes: []words.Trouble{{"a", openLane(), nil, false}, {"b", openLane(), held(1_000_000), true}}},
+			2,
 			"2 breakers are open, the first since 03:06:28. At least 1,000,000 deliveries are held. Nothing is lost, and holding costs no attempt. " +
-				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that a is back: then probe it. It is asked again by itself in 14 s."},
-		"expiring": {words.Fleet{Lanes: []words.Trouble{{"a", openLane(), held(2), false}}, FirstExpires: now}, 1,
+				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that a is back: then probe it. It is asked again by itself in 14 s.",
+		},
+		"expiring": {
+			words.Fleet{Lanes: []words.Trouble{{"a", openLane(), held(2), false}}, FirstExpires: now},
+			1,
 			"1 breaker is open: a, since 03:06:28. 2 deliveries are held. Holding costs no attempt, but the first expire now: they become dead letters and can be replayed. " +
-				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that a is back: then probe it. It is asked again by itself in 14 s."},
-		"storms": {words.Fleet{Lanes: []words.Trouble{{"a", stormLane(), nil, false}, {"b", stormLane(), nil, false}, {"c", stormLane(), nil, false}, {"d", stormLane(), nil, false}}}, 4,
+				"Lanes are separate: no other endpoint is slowed by this. Nothing to do unless you know that a is back: then probe it. It is asked again by itself in 14 s.",
+		},
+		"storms": {
+			words.Fleet{Lanes: []words.Trouble{{"a", stormLane(), nil, false}, {"b", stormLane(), nil, false}, {"c", stormLane(), nil, false}, {"d", stormLane(), nil, false}}},
+			4,
 			"4 endpoints are in a retry storm, the first since 02:57:40. Retries of a storm use up attempts. " +
-				"Lanes are separate: no other endpoint is slowed by this. Tell the owners of a, b, c and 1 more which answers they give."},
-		"an alert": {words.Fleet{Alerts: []view.Alert{page("store_slow", -time.Hour)}}, 0,
-			"1 alert wants a person now: store_slow, since 02:12:40. Slow store. Look at the disk or the database: load, locks, a slow fsync."},
-		"alerts": {words.Fleet{Alerts: []view.Alert{page("store_slow", -time.Hour), page("moon", -time.Minute), page("disk_low", 0)}}, 0,
-			"3 alerts want a person now, the first since 02:12:40. Slow store. Look at the disk or the database: load, locks, a slow fsync. moon: It is so. The others are under Alerts."},
+				"Lanes are separate: no other endpoint is slowed by this. Tell the owners of a, b, c and 1 more which answers they give.",
+		},
+		"an alert": {
+			words.Fleet{Alerts: []view.Alert{page("store_slow", -time.Hour)}},
+			0,
+			"1 alert wants a person now: store_slow, since 02:12:40. Slow store. Look at the disk or the database: load, locks, a slow fsync.",
+		},
+		"alerts": {
+			words.Fleet{Alerts: []view.Alert{page("store_slow", -time.Hour), page("moon", -time.Minute), page("disk_low", 0)}},
+			0,
+			"3 alerts want a person now, the first since 02:12:40. Slow store. Look at the disk or the database: load, locks, a slow fsync. moon: It is so. The others are under Alerts.",
+		},
 	} {
 		b := words.OverviewBanner(&tc.fleet, now)
 		if b == nil {
@@ -123,7 +144,7 @@ func TestDeadLetters(t *testing.T) {
 func running(f func(*view.Replay)) view.Replay {
 	r := view.Replay{
 		Status: "running", PerMinute: 100, CurrentPerMinute: 400, MaxMultiple: 10, PauseErrorPercent: 10, StartedAt: stamp(-10 * time.Minute),
-		Progress: view.Progress{Total: ptr(int64(38904)), Fed: 4012, Delivered: 3891, Failed: 87, Percent: ptr(10.2), ETA: stamp(35 * time.Minute)},
+		Progress: view.Progress{Total: new(int64(38904)), Fed: 4012, Delivered: 3891, Failed: 87, Percent: new(10.2), ETA: stamp(35 * time.Minute)},
 	}
 	f(&r)
 	return r
@@ -141,15 +162,15 @@ func TestReplaySentences(t *testing.T) {
 			r.CurrentPerMinute, r.Progress = 0, view.Progress{Fed: 1}
 		}),
 		"It paused itself: more than 10 % of the answers in a minute were errors. " + way + " It goes on by itself when the endpoint is well again. Nothing to do.": running(func(r *view.Replay) {
-			r.Status, r.PauseReason = "paused", ptr("error_rate")
+			r.Status, r.PauseReason = "paused", new("error_rate")
 		}),
 		"Paused. The breaker of its endpoint is open. It goes on by itself when that closes. " + way + " It goes on by itself when the endpoint is well again. Nothing to do.": running(func(r *view.Replay) {
-			r.Status, r.PauseReason = "paused", ptr("breaker")
+			r.Status, r.PauseReason = "paused", new("breaker")
 		}),
-		"Paused. Somebody paused it. It goes on when it is resumed. " + way + " Resume it to go on.": running(func(r *view.Replay) { r.Status, r.PauseReason = "paused", ptr("user") }),
+		"Paused. Somebody paused it. It goes on when it is resumed. " + way + " Resume it to go on.": running(func(r *view.Replay) { r.Status, r.PauseReason = "paused", new("user") }),
 		"Paused. It paused itself again and again, or is refused for good, and delivered nothing in between. It waits for a person. " + way +
-			" Look at what failed. Resume it when the receiver is fixed, or cancel it.": running(func(r *view.Replay) { r.Status, r.PauseReason = "paused", ptr("stuck") }),
-		"Paused: moon. " + way + " It goes on by itself when the endpoint is well again. Nothing to do.": running(func(r *view.Replay) { r.Status, r.PauseReason = "paused", ptr("moon") }),
+			" Look at what failed. Resume it when the receiver is fixed, or cancel it.": running(func(r *view.Replay) { r.Status, r.PauseReason = "paused", new("stuck") }),
+		"Paused: moon. " + way + " It goes on by itself when the endpoint is well again. Nothing to do.": running(func(r *view.Replay) { r.Status, r.PauseReason = "paused", new("moon") }),
 		"Paused. " + way + " Resume it to go on.":                                                        running(func(r *view.Replay) { r.Status = "paused" }),
 		"Done at 03:12:40 after 10 m. 3,891 delivered, 87 failed again, 0 skipped of 38,904. What failed again is a dead letter again. Look at it by reason.": running(func(r *view.Replay) {
 			r.Status, r.FinishedAt = "done", stamp(0)
@@ -159,12 +180,12 @@ func TestReplaySentences(t *testing.T) {
 			r.Status = "cancelled"
 		}),
 		"Cancelled. 1 delivered, 0 failed again, 0 skipped of 2. 1 was not fed and stays as it was.": running(func(r *view.Replay) {
-			r.Status, r.Progress = "cancelled", view.Progress{Total: ptr(int64(2)), Fed: 1, Delivered: 1}
+			r.Status, r.Progress = "cancelled", view.Progress{Total: new(int64(2)), Fed: 1, Delivered: 1}
 		}),
 		"Cancelled. 0 delivered, 0 failed again, 0 skipped.":                                                                   running(func(r *view.Replay) { r.Status, r.Progress = "cancelled", view.Progress{} }),
 		"38,904 deliveries wait for this replay to start. It starts when no other one feeds the same endpoint. Nothing to do.": running(func(r *view.Replay) { r.Status = "queued" }),
 		"1 delivery waits for this replay to start. It starts when no other one feeds the same endpoint. Nothing to do.": running(func(r *view.Replay) {
-			r.Status, r.Progress.Total = "queued", ptr(int64(1))
+			r.Status, r.Progress.Total = "queued", new(int64(1))
 		}),
 		"Deliveries that were too many to count wait for this replay to start. It starts when no other one feeds the same endpoint. Nothing to do.": running(func(r *view.Replay) {
 			r.Status, r.Progress.Total = "queued", nil
@@ -209,11 +230,11 @@ func TestAlertSentences(t *testing.T) {
 	const do = " Ask whoever runs it; held deliveries expire in the end."
 	for want, a := range map[string]view.Alert{
 		says + do: firing(func(*view.Alert) {}),
-		says + " Acknowledged by key_1 at 03:12:40; it is repeated no more." + do: firing(func(a *view.Alert) { a.AckedBy, a.AckedAt = ptr("key_1"), stamp(0) }),
+		says + " Acknowledged by key_1 at 03:12:40; it is repeated no more." + do: firing(func(a *view.Alert) { a.AckedBy, a.AckedAt = new("key_1"), stamp(0) }),
 		says + " Acknowledged by key_1: “on it”; it is not repeated before 04:12:40." + do: firing(func(a *view.Alert) {
-			a.AckedBy, a.AckNote, a.SnoozedUntil = ptr("key_1"), ptr("on it"), stamp(time.Hour)
+			a.AckedBy, a.AckNote, a.SnoozedUntil = new("key_1"), new("on it"), stamp(time.Hour)
 		}),
-		says + " Acknowledged by key_1; it is repeated again." + do:        firing(func(a *view.Alert) { a.AckedBy, a.SnoozedUntil = ptr("key_1"), stamp(-time.Second) }),
+		says + " Acknowledged by key_1; it is repeated again." + do:        firing(func(a *view.Alert) { a.AckedBy, a.SnoozedUntil = new("key_1"), stamp(-time.Second) }),
 		says + " It began 5 times; from now on only its end is told." + do: firing(func(a *view.Alert) { a.Flapping, a.Count = true, 5 }),
 		"ep_1 has been down for 34 m. It lasted 1 h 04 m, until 02:12:40.": firing(func(a *view.Alert) { a.Status, a.ResolvedAt = "resolved", stamp(-time.Hour) }),
 		"ep_1 has been down for 34 m. It is over.":                         firing(func(a *view.Alert) { a.Status = "resolved" }),
