@@ -27,8 +27,16 @@ var ladderTicks = []struct {
 	at    time.Duration
 	label string
 }{
-	{time.Second, "1 s"}, {10 * time.Second, "10 s"}, {time.Minute, "1 m"}, {10 * time.Minute, "10 m"}, {time.Hour, "1 h"}, {6 * time.Hour, "6 h"},
-	{day, "1 d"}, {7 * day, "7 d"}, {30 * day, "30 d"}, {365 * day, "1 y"},
+	{time.Second, "1 s"},
+	{10 * time.Second, "10 s"},
+	{time.Minute, "1 m"},
+	{10 * time.Minute, "10 m"},
+	{time.Hour, "1 h"},
+	{6 * time.Hour, "6 h"},
+	{day, "1 d"},
+	{7 * day, "7 d"},
+	{30 * day, "30 d"},
+	{365 * day, "1 y"},
 }
 
 // HTML is the plot.

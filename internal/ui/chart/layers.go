@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"strings"
 	"time"
 )
 
@@ -165,7 +166,7 @@ func (f *frame) probes(at []time.Time) {
 		}
 		last = f.w.at(t)
 		count++
-		f.front.lit(`<use href="#probe"`)
+		f.front.lit(`<use href="#bw-probe"`)
 		f.front.pct("x", last)
 		f.front.num("y", f.h)
 		f.front.lit("/>")
@@ -217,11 +218,11 @@ func flagText(letters []string) string {
 	if len(letters) > 2 {
 		return clip(letters[0], 2) + "–" + clip(letters[len(letters)-1], 2)
 	}
-	s := ""
+	var b strings.Builder
 	for _, l := range letters {
-		s += clip(l, 2)
+		b.WriteString(clip(l, 2))
 	}
-	return s
+	return b.String()
 }
 
 func flagSize(letters []string) float64 { return max(flagWidth, textWidth(flagText(letters))+5) }
@@ -249,7 +250,7 @@ func (f *frame) note(n Note) {
 	// The text stands where there is more room, and below the top of the plot.
 	class, x := literal("note halo"), 8.0
 	space := 1 - at
-	if at > .5 {
+	if at > .6 {
 		class, x, space = "note fin halo", -8.0, at
 	}
 	if extra, ok := f.room.fit(textWidth(n.Text)+10, space); ok {

@@ -130,7 +130,7 @@ func allowed(element string, a xml.Attr, classes map[string]bool) error {
 		if !paint.MatchString(value) {
 			return fmt.Errorf("%s=%q of %s", name, value, element)
 		}
-	case name == "href" && value != "#probe":
+	case name == "href" && value != "#bw-probe":
 		return fmt.Errorf("href %q", value)
 	case places[name]:
 		if !coordinate.MatchString(value) {

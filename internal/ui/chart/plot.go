@@ -25,7 +25,7 @@ type Plot struct {
 	Times           []time.Time   // starts of the buckets, ascending
 	Bucket          time.Duration // 0: values at moments
 	Areas           []Series      // stacked, the lowest first
-	Bars            []Series      // side by side with nothing: the highest value of a bucket
+	Bars            []Series      // at most one series: the highest value of each bucket
 	Lines           []Series
 	Limits          []Threshold
 	Bands           []Band
@@ -136,11 +136,9 @@ func (f *frame) xAxis(labels bool) {
 	}
 }
 
-func (f *frame) html(title, sentence string, classes ...literal) template.HTML {
+func (f *frame) html(title, sentence string) template.HTML {
 	var m markup
-	m.lit("<div")
-	m.class(append([]literal{"plot"}, classes...)...)
-	m.lit(">")
+	m.lit(`<div class="plot">`)
 	m.picture(f.h+f.above+f.below, title, sentence)
 	m.lit("<svg")
 	m.num("y", f.above)

@@ -33,7 +33,8 @@ func (p ReplayPace) HTML() template.HTML {
 	}
 	start := time.Unix(0, 0).UTC()
 	w := Window{From: start, To: start.Add(max(p.End+p.End/2, time.Minute)), Elapsed: true}
-	f := newFrame(w, float64(p.Height), 60, true)
+	f := newFrame(w, float64(p.Height), 60, false)
+	f.room = form
 	high, pace := 0.0, make([]float64, len(steps)+1)
 	times := make([]time.Time, 0, len(pace))
 	for i, s := range steps {
@@ -114,19 +115,19 @@ func (f *frame) end(at, level float64, done, condition string) {
 
 // Course is a running or ended replay: its pace, and below it the share of errors with the limit that pauses it.
 type Course struct {
-	Window                   Window // from before its start to after now
-	Now                      time.Time
-	Times                    []time.Time // when the pace changed
-	PerMinute                []float64
-	Next                     float64 // the pace after now; NaN: none
-	NextLabel                string
-	Pauses                   []Band
-	ErrorTimes               []time.Time
-	ErrorBucket              time.Duration
-	ErrorPercent             []float64
-	LimitPercent             float64
-	LimitLabel, NowLabel     string
-	PaceSentence, ErrorsSays string
+	Window                      Window // from before its start to after now
+	Now                         time.Time
+	Times                       []time.Time // when the pace changed
+	PerMinute                   []float64
+	Next                        float64 // the pace after now; NaN: none
+	NextLabel                   string
+	Pauses                      []Band
+	ErrorTimes                  []time.Time
+	ErrorBucket                 time.Duration
+	ErrorPercent                []float64
+	LimitPercent                float64
+	LimitLabel, NowLabel        string
+	PaceSentence, ErrorSentence string
 }
 
 // HTML is both plots and the table.
@@ -142,7 +143,7 @@ func (c Course) HTML() template.HTML {
 		Times: times, Areas: []Series{{Name: "per minute", Style: Pace, Values: pace, Step: true}}, Bands: c.Pauses, NoTimes: true,
 	}
 	e := Plot{
-		Title: "Errors, percent of answers", Sentence: c.ErrorsSays, Window: c.Window, Height: 54, Y: Axis{Unit: Percent, Least: positive(c.LimitPercent)},
+		Title: "Errors, percent of answers", Sentence: c.ErrorSentence, Window: c.Window, Height: 54, Y: Axis{Unit: Percent, Least: positive(c.LimitPercent)},
 		Times: c.ErrorTimes, Bucket: c.ErrorBucket, Areas: []Series{{Name: "errors, %", Style: Errors, Values: c.ErrorPercent}}, Now: c.Now,
 		Limits: []Threshold{{Value: c.LimitPercent, Style: Ceiling, Label: c.LimitLabel}},
 	}

@@ -42,7 +42,7 @@ func (r Ribbon) HTML() template.HTML {
 			wash, hatch = "f-warn f-wash", "url(#hatch-warn)"
 		case Paused, Disabled:
 			wash, hatch = "f-line", "url(#hatch-idle)"
-		case Delivering, Draining, SlowStart, Info:
+		default: // deliveries pass
 		}
 		f.block(from, to, wash, "")
 		if hatch != "" {

@@ -12,6 +12,7 @@ type room struct{ phone, narrow, wide float64 }
 
 var (
 	half = room{250, 330, 388} // one of two side by side
+	form = room{250, 370, 480} // beside a form
 	full = room{250, 360, 660} // with its legend at the right
 )
 

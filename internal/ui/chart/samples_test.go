@@ -155,7 +155,7 @@ func endpoint(say func(string) string) []sample {
 	}
 	limit := base
 	limit.Title, limit.Sentence, limit.Height, limit.Y = say("Limit and requests in flight"), say("The limit starts at 1 after the breaker closes."), 76, chart.Axis{Whole: true}
-	limit.Areas = []chart.Series{{Name: say("in flight"), Style: chart.First, Now: say("10.5"), Values: gone(func(i int) float64 { return 4 + r.Float64() })}}
+	limit.Areas = []chart.Series{{Name: say("in flight"), Style: chart.First, Now: say("10.5"), Values: gone(func(int) float64 { return 4 + r.Float64() })}}
 	limit.Lines = []chart.Series{{Name: say("limit"), Style: chart.Limit, Now: say("13.6"), Step: true, Values: gone(func(i int) float64 { return 11 + math.Round(2*math.Sin(float64(i)/20)) })}}
 	waiting := base
 	waiting.Title, waiting.Sentence, waiting.Height, waiting.Y = say("Waiting deliveries"), say("Held deliveries rose to 32,394 and drain."), 96, chart.Axis{Whole: true}
@@ -312,7 +312,7 @@ func replays(say func(string) string) []sample {
 		Times: []time.Time{at(0), at(60), at(120), at(180), at(240), at(250), at(330), at(390), at(450), at(510), at(570)}, PerMinute: []float64{100, 200, 400, 800, 1000, 0, 100, 200, 400, 800, 1000},
 		Pauses:     []chart.Band{{From: at(250), To: at(330), Label: say("paused"), Detail: say("80 s")}},
 		ErrorTimes: buckets(start, 20, 30*time.Second), ErrorBucket: 30 * time.Second, ErrorPercent: errors, LimitPercent: 10, LimitLabel: say("pauses above 10 %"),
-		PaceSentence: say("From 100 to 1,000, paused once."), ErrorsSays: say("1 to 2 percent, 14 percent at 03:06."),
+		PaceSentence: say("From 100 to 1,000, paused once."), ErrorSentence: say("1 to 2 percent, 14 percent at 03:06."),
 	}
 	return []sample{
 		{name: "pace", html: pace.HTML(), room: pictureRoom},

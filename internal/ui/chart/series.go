@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -253,7 +254,7 @@ func (p *path) lines(from point, to []point) {
 	}
 }
 
-// compact leaves out the zero before the point: .5
+// compact leaves out the zero before the point: .5 is shorter than 0.5.
 func compact(v int) string {
 	s := tenths(v)
 	switch {
@@ -286,8 +287,8 @@ func (p *path) area(top, bottom []point) {
 	p.move(top[0])
 	p.lines(top[0], top[1:])
 	back := make([]point, 0, len(bottom))
-	for i := len(bottom) - 1; i >= 0; i-- {
-		back = append(back, bottom[i])
+	for _, at := range slices.Backward(bottom) {
+		back = append(back, at)
 	}
 	p.lines(top[len(top)-1], back)
 	p.m.lit("z")
