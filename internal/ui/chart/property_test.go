@@ -336,27 +336,54 @@ func TestTimeTicksOfTheWindows(t *testing.T) {
 func TestTimeLabelsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	narrow, phone := chart.Widths()
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWindow(t)
-		at, labels := chart.TimeTicks(w, 7)
-		if w.To.Sub(w.From) >= time.Second && len(at) < 1 {
-			t.Fatalf("no ticks in %v", w.To.Sub(w.From))
-		}
-		apart := func(i, j int, width float64) bool {
-			return (at[j]-at[i])*width >= (chart.TextWidth(labels[i])+chart.TextWidth(labels[j]))/2
-		}
-		for i := range at {
-			if at[i] < 0 || at[i] > 1 {
-				t.Errorf("tick at %v", at[i])
+	for length := 10 * time.Millisecond; length < 20*365*24*time.Hour; length += length/6 + 1 {
+		for shift := range 5 {
+			end := now.Add(length / 7 * time.Duration(shift))
+			for _, w := range []chart.Window{chart.Last(end, length), {From: end.Add(-length), To: end, Elapsed: true}} {
+				at, labels := chart.TimeTicks(w, 7)
+				if len(at) < 2 {
+					t.Fatalf("ticks of %v: %v", length, labels)
+				}
+				apart := func(i, j int, width float64) bool {
+					return (at[j]-at[i])*width >= (chart.TextWidth(labels[i])+chart.TextWidth(labels[j]))/2
+				}
+				for i := range at {
+					if at[i] < 0 || at[i] > 1 {
+						t.Errorf("%v: tick at %v", length, at[i])
+					}
+					if i >= 1 && !apart(i-1, i, narrow) {
+						t.Errorf("%v: %q and %q overlap at %v px", length, labels[i-1], labels[i], narrow)
+					}
+					if i >= 2 && i%2 == 0 && !apart(i-2, i, phone) {
+						t.Errorf("%v: %q and %q overlap on a phone", length, labels[i-2], labels[i])
+					}
+				}
 			}
-			if i >= 1 && !apart(i-1, i, narrow) {
-				t.Errorf("%q and %q overlap at %v px", labels[i-1], labels[i], narrow)
-			}
-			if i >= 2 && i%2 == 0 && !apart(i-2, i, phone) {
-				t.Errorf("%q and %q overlap on a phone", labels[i-2], labels[i])
-			}
 		}
-	})
+	}
+}
+
+func TestWhatIsOutsideOfTheWindowIsNotDrawn(t *testing.T) {
+	t.Parallel()
+	w := chart.Last(now, time.Hour)
+	for _, at := range []time.Time{now.Add(time.Second), w.From.Add(-10 * time.Second)} {
+		empty := chart.Plot{Window: w}
+		p := chart.Plot{
+			Window: w, Times: []time.Time{at}, Bucket: 5 * time.Second, Lines: []chart.Series{{Style: chart.Limit, Values: []float64{0}}}, Now: at, Cursor: at,
+			Bands: []chart.Band{{From: at, To: at.Add(5 * time.Second)}}, Marks: []chart.Mark{{At: at, Letter: "A"}}, Probes: []time.Time{at}, Notes: []chart.Note{{At: at, Text: "note"}},
+		}
+		if got, want := p.Picture(), empty.Picture(); got != want {
+			t.Errorf("something is drawn: %s", got)
+		}
+		line := chart.Timeline{Accepted: w.From, Now: now, Attempts: []chart.Attempt{{Number: 1, At: at.Add(-2 * time.Hour), Code: "503"}}}
+		if html := string(line.HTML()); strings.Contains(html, "503") {
+			t.Errorf("the attempt is drawn: %s", html)
+		}
+		strip := chart.Ribbon{Window: w, Spans: []chart.GateSpan{{From: at, To: at.Add(5 * time.Second), State: chart.Holding}}}
+		if html := string(strip.HTML()); strings.Contains(html, "<rect") {
+			t.Errorf("the span is drawn: %s", html)
+		}
+	}
 }
 
 func TestNumbersOfAttemptsDoNotOverlap(t *testing.T) {
