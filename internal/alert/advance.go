@@ -18,8 +18,11 @@ func (s *step) start(k key, f *Finding) {
 		s.b.put(it)
 	}
 	it.a.Memory.TrueSince, it.dirty = s.now, true
+	if since, ok := s.trueSince[k]; ok {
+		it.a.Memory.TrueSince = since
+	}
 	s.see(it, f)
-	if f.For == 0 {
+	if s.now.Sub(it.a.Memory.TrueSince) >= f.For {
 		s.fire(it, f)
 	}
 	if f.Level != hook.LevelSystem {

@@ -3,6 +3,7 @@ package alert_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +202,33 @@ func TestWhatComesBackSoonIsTheSameAlert(t *testing.T) {
 	if len(d.rows) != 2 {
 		t.Errorf("%d rows: 16 minutes later it is another alert", len(d.rows))
 	}
+}
+
+// TestWhatIsAboutToComeBackLateIsAnotherAlert: the time for which it has been true
+// is not lost when its old alert is forgotten, also not to another evaluator, which
+// reads what ended within 15 minutes.
+func TestWhatIsAboutToComeBackLateIsAnotherAlert(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, alert.Options{})
+	slow := with(named("store_slow"), func(f *alert.Finding) { f.For, f.Level, f.Subject = 5*time.Minute, fleet, hook.AlertSubject{} })
+	d.step(0, slow)
+	d.step(5*time.Minute, slow)
+	d.step(time.Second)
+	d.step(5 * time.Minute)
+	d.sends("store_slow ep0 resolved > 11")
+	d.step(14*time.Minute, slow)
+	d.step(2*time.Minute, slow)
+	open := slices.Collect(maps.Values(d.rows))
+	open = slices.DeleteFunc(open, func(a hook.Alert) bool { return !a.Open() })
+	if len(open) != 1 || open[0].Status != hook.AlertPending {
+		t.Fatalf("open %+v, want one that is pending", open)
+	}
+	d.rows = map[hook.ID]hook.Alert{open[0].ID: open[0]}
+	d.restore()
+	d.step(3*time.Minute-time.Second, slow)
+	d.sends()
+	d.step(time.Second, slow)
+	d.sends("store_slow ep0 firing > 11")
 }
 
 func TestFlappingIsToldOnceAndThenOnlyItsEnd(t *testing.T) {

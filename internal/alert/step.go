@@ -45,6 +45,8 @@ type step struct {
 	out      Outcome
 	told     []decided
 
+	trueSince map[key]time.Time // of findings whose alert was forgotten in this round
+
 	open     int             // alerts that count against the bound
 	ofTenant map[hook.ID]int // of them
 	left     int             // findings that found no room
@@ -63,6 +65,7 @@ func (b *Board) Step(r Round) Outcome {
 		b: b, now: b.now, channels: r.Channels,
 		findings: make(map[key]*Finding, len(r.Findings)), endings: make(map[key]string, len(r.Endings)),
 		unread: make(map[hook.AlertSubject]bool, len(r.Unread)), ofTenant: make(map[hook.ID]int),
+		trueSince: make(map[key]time.Time),
 	}
 	for i := range r.Findings {
 		s.find(&r.Findings[i])
@@ -118,13 +121,18 @@ func (s *step) rewind() {
 	}
 }
 
-// forget drops alerts whose end is too long ago for them to come back.
+// forget drops alerts whose end is too long ago for them to come back. What was
+// about to fire again is another alert then, true for as long.
 func (s *step) forget() {
-	for _, it := range s.b.items {
-		if it.a.Status != hook.AlertResolved || !it.a.Memory.TrueSince.IsZero() || s.now.Sub(it.a.ResolvedAt) <= flapWindow {
+	for k, it := range s.b.items {
+		if it.a.Status != hook.AlertResolved || s.now.Sub(it.a.ResolvedAt) <= flapWindow {
 			continue
 		}
 		s.b.remove(it)
+		if m := &it.a.Memory; !m.TrueSince.IsZero() {
+			s.trueSince[k], m.TrueSince = m.TrueSince, time.Time{}
+			s.out.Save = append(s.out.Save, clone(it.a))
+		}
 		if waits(&it.a) {
 			s.b.past[it.a.ID] = it
 		}

@@ -13,6 +13,7 @@ const (
 	BreakersMany   = "breakers_many"
 	HoldExpiring   = "hold_expiring"
 	LongRetry      = "long_retry"
+	LettersGrow    = "dead_letters_growing"
 	LettersExpire  = "dead_letters_expiring"
 	ChannelFailing = "channel_failing"
 	TooManyAlerts  = "too_many_alerts"
@@ -125,7 +126,7 @@ var table = []*Rule{
 		judge: endpointDisabled,
 	},
 	{
-		Name:    "dead_letters_growing",
+		Name:    LettersGrow,
 		Meaning: "Deliveries were given up.",
 		Metric:  "new dead letters", Window: 15 * time.Minute, Healthy: "0",
 		At:     []At{endpoint(warning), tenant(warning)},

@@ -28,6 +28,7 @@ func (a *App) buildAlerts(serverPolicy []byte) (err error) {
 	a.evaluator, err = evaluate.New(evaluate.Config{
 		Store: a.db, IDs: a.ids, Node: a.node.ID, Log: a.log, Holds: a.dispatcher.Holds, Health: a.nodeHealth, Decided: a.sender.Wake,
 		LeaseTTL: o.LeaseTTL, Retention: o.RetentionData, ServerPolicy: serverPolicy,
+		Fired:      a.changes().fired,
 		Thresholds: o.AlertThresholds, Options: o.AlertOptions, Interval: o.AlertInterval,
 	})
 	return err

@@ -209,14 +209,14 @@ func (a *App) build() error {
 		return err
 	}
 	a.replays, err = replay.New(replay.Config{
-		Store: countingFeeder{a.db, a.metrics}, Lanes: a.db, Notifier: notifier{a}, IDs: a.ids, Log: a.log,
+		Store: countingFeeder{a.changes(), a.metrics}, Lanes: a.db, Notifier: notifier{a}, IDs: a.ids, Log: a.log,
 		Owns: a.dispatcher.Owns,
 	})
 	if err != nil {
 		return err
 	}
 	a.api, err = api.New(api.Config{
-		Store: a.db, Ingest: countingIngest{a.ingest, a.metrics}, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
+		Store: a.changes(), Ingest: countingIngest{a.ingest, a.metrics}, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		TrustedProxies: o.TrustedProxies, Backups: a.backups(), Tracer: a.acceptTracer(),
 		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: &o.PolicyLimits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,

@@ -58,6 +58,25 @@ func (f fanout) LaneClosed(tenant, endpoint hook.ID) {
 	}
 }
 
+func (f fanout) LaneNews(n dispatch.LaneNews) {
+	f.watch.LaneNews(n.Tenant, n.Endpoint, watch.News{Type: n.Type, Reason: n.Reason, Wait: n.Wait})
+}
+
+func (f fanout) NodeNews(n dispatch.NodeNews) { f.watch.Record(0, 0, n.Type, nodeDetail(&n)) }
+
+// nodeDetail says which node, and what of it was lost.
+func nodeDetail(n *dispatch.NodeNews) any {
+	detail := struct {
+		Node   string `json:"node"`
+		Name   string `json:"name"`
+		Shards *int   `json:"shards,omitempty"`
+	}{Node: hook.NodePrefix.Format(n.Node.ID), Name: n.Node.Name}
+	if n.Type == hook.NodeLeaseLost {
+		detail.Shards = &n.Shards
+	}
+	return detail
+}
+
 func (f fanout) LaneLeft(tenant, endpoint hook.ID) { f.watch.LaneLeft(tenant, endpoint) }
 
 // metricsAccess says who may read the metrics on the main listener: nobody when

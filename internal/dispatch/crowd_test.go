@@ -13,7 +13,7 @@ import (
 
 // leavers counts the lanes that leave memory.
 type leavers struct {
-	dispatch.Observer
+	unobserved
 	n atomic.Int64
 }
 

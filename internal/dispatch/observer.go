@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
 // Observer hears what happens on the lanes of this node. The event loops call
@@ -21,6 +23,52 @@ type Observer interface {
 	// LaneLeft tells that a lane is no longer in this node's memory: it has
 	// long been idle, its endpoint was deleted, or its shard is another node's.
 	LaneLeft(tenant, endpoint hook.ID)
+	// LaneNews tells of something else that happened on a lane.
+	LaneNews(n LaneNews)
+	// NodeNews tells of this node, or of one that is not seen any more.
+	NodeNews(n NodeNews)
+}
+
+// LaneNews is something that happened on a lane, beside its breaker.
+type LaneNews struct {
+	Tenant, Endpoint hook.ID
+	// Type is EndpointRecovered, BreakerProbeFailed, LaneThrottled, LaneSlowStartDone
+	// or DeliveryDeadLettered.
+	Type   hook.OperationalType
+	Reason string        // why a probe failed, or a delivery is a dead letter
+	Wait   time.Duration // that a destination asks for
+}
+
+// NodeNews is something that happened to a node.
+type NodeNews struct {
+	Node   hook.Node
+	Type   hook.OperationalType // NodeJoined, NodeLeft or NodeLeaseLost
+	Shards int                  // that were lost
+}
+
+// tellLane passes on what a result means beside the breaker. They are few: nothing is
+// told of a success on a lane that is well.
+func (l *loop) tellLane(r *runner, f *flight, c lane.Change, v policy.Verdict) {
+	tell := func(t hook.OperationalType, reason string, wait time.Duration) {
+		l.d.cfg.Observer.LaneNews(LaneNews{Tenant: r.tenant, Endpoint: r.endpoint, Type: t, Reason: reason, Wait: wait})
+	}
+	if f.tag.Probe && !c.Closed && v.Class != hook.Success && v.Class != hook.Local {
+		tell(hook.BreakerProbeFailed, v.Reason.String(), 0)
+	}
+	if v.RetryAfter > 0 {
+		tell(hook.LaneThrottled, "", v.RetryAfter)
+	}
+	if c.SlowStartDone {
+		tell(hook.LaneSlowStartDone, "", 0)
+	}
+	if c.Recovered {
+		tell(hook.EndpointRecovered, "", 0)
+	}
+}
+
+// tellDead passes on that a delivery has become a dead letter.
+func (l *loop) tellDead(r *runner, why hook.EndReason) {
+	l.d.cfg.Observer.LaneNews(LaneNews{Tenant: r.tenant, Endpoint: r.endpoint, Type: hook.DeliveryDeadLettered, Reason: why.String()})
 }
 
 // Attempted is an attempt that has ended, as an observer counts it.

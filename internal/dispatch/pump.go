@@ -157,6 +157,7 @@ func (l *loop) end(now time.Time, r *runner, d hook.Delivery, why hook.EndReason
 		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
 	} else {
 		d.State, d.Reason, d.SettledAt = hook.Dead, why, now
+		l.tellDead(r, why)
 	}
 	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Due: due, Delivery: d}, nil)
 }

@@ -445,3 +445,5 @@ func (unobserved) LaneOpened(_, _ hook.ID)      {}
 func (unobserved) LaneFound(_, _ hook.ID)       {}
 func (unobserved) LaneClosed(_, _ hook.ID)      {}
 func (unobserved) LaneLeft(_, _ hook.ID)        {}
+func (unobserved) LaneNews(dispatch.LaneNews)   {}
+func (unobserved) NodeNews(dispatch.NodeNews)   {}

@@ -51,6 +51,10 @@ func (l *loop) result(now time.Time, f *flight) {
 		State: s.Delivery.State, Attempts: s.Delivery.Attempts, Took: f.answer.Latency,
 	})
 	l.d.traced(f, s.Attempt)
+	l.tellLane(r, f, change, v)
+	if s.Delivery.State == hook.Dead && !v.Unchanged {
+		l.tellDead(r, s.Delivery.Reason)
+	}
 	if r.dropped { // its endpoint was deleted; what happened is recorded
 		l.d.cfg.Settler.Settle(s, nil)
 		return

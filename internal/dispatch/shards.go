@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/dispatch/lease"
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -49,6 +50,19 @@ func (n *shardLanes) MayStartAgain() {
 
 // Released implements lease.Lanes.
 func (n *shardLanes) Released() { n.d.hinter.tell(store.HintShards, n.d.cfg.Node.ID) }
+
+// Joined implements lease.Lanes.
+func (n *shardLanes) Joined() { n.tell(NodeNews{Node: n.d.cfg.Node, Type: hook.NodeJoined}) }
+
+// Left implements lease.Lanes.
+func (n *shardLanes) Left(node hook.Node) { n.tell(NodeNews{Node: node, Type: hook.NodeLeft}) }
+
+// LeaseLost implements lease.Lanes.
+func (n *shardLanes) LeaseLost(shards int) {
+	n.tell(NodeNews{Node: n.d.cfg.Node, Type: hook.NodeLeaseLost, Shards: shards})
+}
+
+func (n *shardLanes) tell(news NodeNews) { n.d.cfg.Observer.NodeNews(news) }
 
 // acquire makes the loop responsible for a shard in a new epoch.
 func (l *loop) acquire(h store.Held) {

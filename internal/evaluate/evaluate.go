@@ -50,7 +50,7 @@ type Store interface {
 	ActiveReplays(ctx context.Context, limit int) ([]hook.ReplayJob, error)
 }
 
-// Config is what New needs. All fields but the last three are required.
+// Config is what New needs. All fields but Fired and the last three are required.
 type Config struct {
 	Store Store
 	IDs   *hook.IDSource
@@ -62,6 +62,9 @@ type Config struct {
 	Health func(ctx context.Context) hook.NodeHealth
 	// Decided is called when notices are stored that wait to be sent.
 	Decided func()
+	// Fired is called for each alert that has begun to fire, once that is stored. It
+	// must return at once; nil: nobody asks.
+	Fired func(a *hook.Alert)
 	// LeaseTTL is how long a lease lasts, and Retention how long dead letters are
 	// kept.
 	LeaseTTL  time.Duration
@@ -275,5 +278,19 @@ func (e *Evaluator) store(ctx context.Context, now time.Time, out alert.Outcome)
 	if len(out.Notices) > 0 {
 		e.cfg.Decided()
 	}
+	e.tellFired(now, out.Save)
 	return nil
+}
+
+// tellFired tells of the alerts that a step let fire.
+func (e *Evaluator) tellFired(now time.Time, saved []hook.Alert) {
+	if e.cfg.Fired == nil {
+		return
+	}
+	for i := range saved {
+		// A row may keep less of a time than the clock gives.
+		if a := &saved[i]; a.Status == hook.AlertFiring && now.Sub(a.Since) < time.Millisecond {
+			e.cfg.Fired(a)
+		}
+	}
 }

@@ -56,6 +56,9 @@ func TestAStormIsToldOnceAndSoIsItsEnd(t *testing.T) {
 		if v.decided != 1 {
 			t.Errorf("the sender was told %d times, want once", v.decided)
 		}
+		if !slices.Equal(v.fired, []string{"retry_storm"}) {
+			t.Errorf("%v were told to have fired, want the storm once", v.fired)
+		}
 		if got := v.Firing(); !slices.Equal(got, []evaluate.Count{{Rule: "retry_storm", Severity: hook.SeverityPage, N: 1}}) {
 			t.Errorf("%v fire", got)
 		}

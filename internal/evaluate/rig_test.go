@@ -288,6 +288,7 @@ type evaluator struct {
 	epoch   int64
 	owner   bool
 	decided int
+	fired   []string // rules
 	stop    func()
 }
 
@@ -319,6 +320,11 @@ func (r *rig) start(node hook.Node, epoch int64, thresholds ...string) *evaluato
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return r.health
+		},
+		Fired: func(a *hook.Alert) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.fired = append(e.fired, a.Rule)
 		},
 		Decided: func() {
 			e.mu.Lock()

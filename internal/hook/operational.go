@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,13 +44,56 @@ const (
 	StoreDamaged       OperationalType = "store.damaged"
 	StoreLogGrowing    OperationalType = "store.log.growing"
 	StoreLogSettled    OperationalType = "store.log.settled"
+
+	// What happens on a lane beside its breaker.
+	EndpointRecovered    OperationalType = "endpoint.recovered"
+	BreakerProbeFailed   OperationalType = "breaker.probe_failed"
+	LaneThrottled        OperationalType = "lane.throttled"
+	LaneSlowStartDone    OperationalType = "lane.slow_start_done"
+	DeliveryDeadLettered OperationalType = "delivery.dead_lettered"
+
+	// What happens to nodes.
+	NodeJoined    OperationalType = "node.joined"
+	NodeLeft      OperationalType = "node.left"
+	NodeLeaseLost OperationalType = "node.lease_lost"
+
+	// What people change, and what follows from it.
+	EndpointCreated       OperationalType = "endpoint.created"
+	EndpointUpdated       OperationalType = "endpoint.updated"
+	EndpointDeleted       OperationalType = "endpoint.deleted"
+	EndpointPaused        OperationalType = "endpoint.paused"
+	EndpointResumed       OperationalType = "endpoint.resumed"
+	EndpointSecretRotated OperationalType = "endpoint.secret_rotated"
+	BreakerReset          OperationalType = "breaker.reset"
+	ReplayStarted         OperationalType = "replay.started"
+	ReplayPausing         OperationalType = "replay.paused"
+	ReplayResumed         OperationalType = "replay.resumed"
+	ReplayFinished        OperationalType = "replay.finished"
+	ReplayWithdrawn       OperationalType = "replay.cancelled"
+	TenantCreated         OperationalType = "tenant.created"
+	TenantDeleted         OperationalType = "tenant.deleted"
+	KeyCreated            OperationalType = "key.created"
+	KeyRevoked            OperationalType = "key.revoked"
+
+	// What alerts have found out about dead letters.
+	DeadLettersGrowing  OperationalType = "dead_letters.growing"
+	DeadLettersExpiring OperationalType = "dead_letters.expiring"
 )
 
 var operationalTypes = []OperationalType{
 	StormStarted, StormEnded, RetryQueueGrowing, RetryQueueSettled, BreakerOpened, BreakerClosed,
 	EndpointFailing, EndpointDisabled, SystemQueueGrowing, SystemQueueSettled, BreakersMany, BreakersSettled,
 	StoreDamaged, StoreLogGrowing, StoreLogSettled,
+	EndpointRecovered, BreakerProbeFailed, LaneThrottled, LaneSlowStartDone, DeliveryDeadLettered,
+	NodeJoined, NodeLeft, NodeLeaseLost,
+	EndpointCreated, EndpointUpdated, EndpointDeleted, EndpointPaused, EndpointResumed, EndpointSecretRotated, BreakerReset,
+	ReplayStarted, ReplayPausing, ReplayResumed, ReplayFinished, ReplayWithdrawn,
+	TenantCreated, TenantDeleted, KeyCreated, KeyRevoked,
+	DeadLettersGrowing, DeadLettersExpiring,
 }
+
+// OperationalTypes returns all types.
+func OperationalTypes() []OperationalType { return slices.Clone(operationalTypes) }
 
 // MatchOperational returns the types that a pattern selects: a name, or the
 // beginning of names and a star. No match is an error, since a misspelt filter

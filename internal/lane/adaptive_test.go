@@ -27,6 +27,8 @@ type endpoint struct {
 	most    int
 	// ours is set when the queue is for connections of our own.
 	ours bool
+	// started counts how often the lane said that its slow start is over.
+	started int
 }
 
 type flying struct {
@@ -93,7 +95,9 @@ func (e *endpoint) step() {
 	if e.ours && o.RTT > e.service {
 		o.RTT, o.Waited = e.service, true
 	}
-	e.d.l.Result(e.d.now, 0.5, f.dec.Tag, o)
+	if e.d.l.Result(e.d.now, 0.5, f.dec.Tag, o).SlowStartDone {
+		e.started++
+	}
 }
 
 func TestNewLaneStartsWithOneRequest(t *testing.T) {
@@ -181,6 +185,13 @@ func TestCloseStartsAtOne(t *testing.T) {
 	d.l.Reset(d.now)
 	if d.l.Limit() != 1 || !d.l.SlowStart() {
 		t.Errorf("limit %v, slow start %v right after a close; want 1 and true", d.l.Limit(), d.l.SlowStart())
+	}
+	if e.started != 0 {
+		t.Errorf("a lane that was never open told %d times that it has recovered", e.started)
+	}
+	e.run(3 * time.Minute)
+	if e.started != 1 {
+		t.Errorf("the end of slow start was told %d times after a close, want once", e.started)
 	}
 }
 

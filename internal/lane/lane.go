@@ -123,6 +123,7 @@ type Lane struct {
 	openedAt time.Time // start of the outage
 	closedAt time.Time
 	lastBad  time.Time
+	starting bool      // in slow start after a close
 	lastAny  time.Time // latest answer of any kind
 	blocked  time.Time // since when deliveries are held; zero: they are not
 	wasBlock time.Time // blocked of the outage that the last close ended

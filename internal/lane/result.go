@@ -48,12 +48,17 @@ type Change struct {
 	// FailingWarn is set once when the endpoint has failed for this percentage
 	// of the time after which it is disabled.
 	FailingWarn int
+	// Recovered is set when an endpoint that was warned of has answered well.
+	Recovered bool
+	// SlowStartDone is set when the lane has found its limit after a close.
+	SlowStartDone bool
 }
 
 // Result takes the outcome of an attempt. u is uniform in [0,1).
 func (l *Lane) Result(now time.Time, u float64, tag Tag, o Outcome) Change {
 	l.inFlight--
 	l.lastAny = now
+	warned := l.failing.warned > 0
 	disable, warn := l.failing.learn(now, o.Class, l.cfg.DisableAfter)
 	var c Change
 	switch {
@@ -75,6 +80,10 @@ func (l *Lane) Result(now time.Time, u float64, tag Tag, o Outcome) Change {
 		c = l.learn(now, u, tag, o)
 	}
 	c.Disable, c.FailingWarn = disable, warn
+	c.Recovered = warned && o.Class == hook.Success
+	if l.starting && !l.ramp.slowStart {
+		l.starting, c.SlowStartDone = false, true
+	}
 	return c
 }
 
@@ -155,7 +164,7 @@ func (l *Lane) open(now time.Time, u float64, reason OpenReason) {
 		l.blocked = l.wasBlock
 	}
 	l.block(now)
-	l.state, l.openedBy = Open, reason
+	l.state, l.openedBy, l.starting = Open, reason, false
 	l.gen++
 	l.lastBad = now
 	l.forgetSamples()
@@ -177,6 +186,7 @@ func (l *Lane) close(now time.Time) {
 	l.forgetSamples()
 	l.ramp.closed(now)
 	l.restart(now)
+	l.starting = l.ramp.slowStart
 	l.unblock(now)
 	for _, r := range l.back.drain() {
 		l.Arrive(r)

@@ -105,11 +105,12 @@ func levelOf(t hook.OperationalType) slog.Level {
 	switch t {
 	case hook.StoreDamaged:
 		return slog.LevelError
-	case hook.StormStarted, hook.RetryQueueGrowing, hook.SystemQueueGrowing, hook.BreakersMany, hook.EndpointFailing, hook.EndpointDisabled, hook.StoreLogGrowing:
+	case hook.StormStarted, hook.RetryQueueGrowing, hook.SystemQueueGrowing, hook.BreakersMany, hook.EndpointFailing, hook.EndpointDisabled, hook.StoreLogGrowing,
+		hook.DeadLettersGrowing, hook.DeadLettersExpiring, hook.NodeLeaseLost:
 		return slog.LevelWarn
-	case hook.StormEnded, hook.RetryQueueSettled, hook.SystemQueueSettled, hook.BreakersSettled, hook.BreakerOpened, hook.BreakerClosed, hook.StoreLogSettled:
+	default:
+		return slog.LevelInfo
 	}
-	return slog.LevelInfo
 }
 
 func attributes(e *hook.OperationalEvent) []slog.Attr {

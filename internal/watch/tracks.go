@@ -37,6 +37,7 @@ type track struct {
 	open     bool
 	openedAt time.Time // when it last opened on this node
 	notices  notices
+	news     map[hook.OperationalType]*laneNews // nil: nothing to tell lately
 }
 
 // noticesPerMinute bounds the breaker events of one endpoint: one that flaps
@@ -174,6 +175,7 @@ type sweep struct {
 	open     int64
 	opened   int64 // within openedSpan
 	maxRatio float64
+	dead     []lateNews // that were not told when they happened
 }
 
 const (
@@ -193,9 +195,13 @@ func (t *tracks) sweep(b int64, owns func(shard int) bool) sweep {
 		p := &t.pieces[i]
 		p.mu.Lock()
 		for id, l := range p.lanes {
-			if !owns(hook.ShardOf(id)) || !l.open && !l.openedAt.After(since) && l.window.Empty(b) {
+			leaves := !owns(hook.ShardOf(id))
+			s.dead = l.lateNews(s.dead, id, t.boundary(b), leaves)
+			idle := !l.open && !l.openedAt.After(since) && l.window.Empty(b)
+			switch {
+			case leaves || idle && l.news == nil:
 				delete(p.lanes, id)
-			} else {
+			case !idle:
 				s.add(id, l, b, since)
 			}
 		}

@@ -83,6 +83,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	rounds := make(chan struct{}, 1)
 	wg.Go(func() { w.turnBuckets(ctx, rounds) })
 	defer func() {
+		w.tellLate(w.tracks.lastNews())
 		stop() // after the last round, so that what it told is stored
 		wg.Wait()
 	}()
@@ -119,6 +120,7 @@ func (w *Watcher) turnBuckets(ctx context.Context, rounds chan<- struct{}) {
 func (w *Watcher) round(ctx context.Context) {
 	b := w.tracks.bucket.Load()
 	s := w.tracks.sweep(b, w.cfg.Owns)
+	w.tellLate(s.dead)
 	w.judge.round(ctx, w.tracks.wall(b), s)
 	f := w.judge.figures()
 	f.Open, f.Closed, f.MaxRatio = int(s.open), int(s.traffic-s.open), s.maxRatio

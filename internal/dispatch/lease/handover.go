@@ -65,6 +65,9 @@ func (o *Owner) GiveUp(ctx context.Context) {
 	if err := o.cfg.Store.Leave(ctx, o.cfg.Node); err != nil {
 		o.cfg.Log.Warn("the node could not sign off", "error", err)
 	}
+	if len(o.members) <= 1 { // else the others tell of it
+		o.cfg.Lanes.Left(o.cfg.Node)
+	}
 }
 
 // Close ends the hand-overs that still wait.

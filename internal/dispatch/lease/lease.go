@@ -57,6 +57,19 @@ type Lanes interface {
 	// Poll is called once a second while the leases are kept. lastOther is when
 	// another node was last seen.
 	Poll(ctx context.Context, lastOther time.Time) error
+	News
+}
+
+// News hears of nodes. It must return at once.
+type News interface {
+	// Joined tells that this node has looked for its shards for the first time.
+	Joined()
+	// Left tells that a node has signed off or is not seen any more. One of those that
+	// are left tells of it; the last one of itself.
+	Left(node hook.Node)
+	// LeaseLost tells that this node could not renew its leases in time, or that other
+	// nodes have taken so many shards that were its own.
+	LeaseLost(shards int)
 }
 
 // Config configures an Owner. All of it is required.
@@ -223,7 +236,7 @@ func (o *Owner) runAlone(ctx context.Context) error {
 		case <-time.After(lookEvery):
 		}
 	}
-	o.joined.Store(true)
+	o.join()
 	<-ctx.Done()
 	return nil
 }
@@ -245,8 +258,30 @@ func (o *Owner) look(ctx context.Context) error {
 	if err := o.rebalance(ctx, first); err != nil {
 		return err
 	}
-	o.joined.Store(true)
+	o.join()
 	return o.cfg.Lanes.Poll(ctx, o.lastOther)
+}
+
+// join notes that the node takes part.
+func (o *Owner) join() {
+	if !o.joined.Swap(true) {
+		o.cfg.Lanes.Joined()
+	}
+}
+
+// missing tells of the nodes that are not among the members any more. The one with the
+// lowest id of those that are left does, so that it is told once.
+func (o *Owner) missing(members []hook.Node) {
+	first := o.cfg.Node.ID
+	for _, m := range members {
+		first = min(first, m.ID)
+	}
+	for _, was := range o.members {
+		gone := !slices.ContainsFunc(members, func(m hook.Node) bool { return m.ID == was.ID })
+		if gone && first == o.cfg.Node.ID && was.ID != first {
+			o.cfg.Lanes.Left(was)
+		}
+	}
 }
 
 func (o *Owner) renew(ctx context.Context) error {
@@ -264,6 +299,7 @@ func (o *Owner) renew(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("renew shards: %w", err)
 	}
+	o.missing(members)
 	o.members, o.renewed = members, before
 	if len(members) > 1 {
 		o.lastOther = before
@@ -276,6 +312,9 @@ func (o *Owner) renew(ctx context.Context) error {
 	if len(have) > 0 {
 		o.cfg.Log.Warn("shards lost to other nodes", "shards", len(have))
 		o.Lost(have...)
+	}
+	if late := o.joined.Load() && !o.draining.Load() && !o.inTime(); late || len(have) > 0 {
+		o.cfg.Lanes.LeaseLost(len(have))
 	}
 	o.extend(before)
 	return nil

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -114,6 +115,23 @@ type lanes struct {
 	lost     []store.Held
 	released int
 	again    func() // attempts may start again
+	news     []string
+}
+
+func (l *lanes) tell(format string, args ...any) {
+	l.locked(func() { l.news = append(l.news, fmt.Sprintf(format, args...)) })
+}
+
+func (l *lanes) Joined() { l.tell("joined") }
+
+func (l *lanes) Left(n hook.Node) { l.tell("left %d", n.ID) }
+
+func (l *lanes) LeaseLost(shards int) { l.tell("lost %d", shards) }
+
+// told returns the news, oldest first.
+func (l *lanes) told() (out []string) {
+	l.locked(func() { out = slices.Clone(l.news) })
+	return out
 }
 
 func (l *lanes) locked(fn func()) {
@@ -171,6 +189,51 @@ func mayStart(o *lease.Owner, l *lanes) (n int) {
 		}
 	})
 	return n
+}
+
+// TestNodesAreToldOf: a node tells that it joins, of others that are not seen any more
+// if it has the lowest id, of leases that it could not keep, and of its own end if it
+// is the last.
+func TestNodesAreToldOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{members: []hook.Node{{ID: me}, {ID: other}}}
+		o, l, stop := start(b)
+		time.Sleep(2 * time.Second)
+		b.set(func() { b.members = b.members[:1] })
+		time.Sleep(2 * ttl)
+		stop()
+		o.GiveUp(t.Context())
+		if got, want := l.told(), []string{"joined", "left 2", "left 1"}; !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{members: []hook.Node{{ID: me}}}
+		_, l, stop := start(b)
+		defer stop()
+		time.Sleep(2 * time.Second)
+		b.set(func() {
+			for i := range 3 {
+				b.shards[i] = store.ShardLease{Owner: other, Epoch: 41}
+			}
+		})
+		time.Sleep(ttl)
+		if got, want := l.told(), []string{"joined", "lost 3"}; !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{members: []hook.Node{{ID: 0}, {ID: me}, {ID: other}}}
+		_, l, stop := start(b)
+		defer stop()
+		time.Sleep(2 * time.Second)
+		b.set(func() { b.members = b.members[:2] })
+		time.Sleep(ttl)
+		if got, want := l.told(), []string{"joined"}; !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v: another node tells of it", got, want)
+		}
+	})
 }
 
 // TestEveryStartAsksForItsShardAndEpoch: an attempt may start in the epoch in which
