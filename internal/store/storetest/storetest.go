@@ -58,6 +58,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Notices", noticeTests},
 		{"Channels", channelTests},
 		{"Queues", queueTests},
+		{"Logouts", logoutTests},
 		{"Prune", pruneTests},
 		{"Audit", auditTests},
 		{"Store", storeTests},

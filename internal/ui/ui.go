@@ -1,0 +1,49 @@
+package ui
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/ui/overview"
+	"github.com/breakwaterhq/breakwater/internal/ui/session"
+	"github.com/breakwaterhq/breakwater/internal/ui/site"
+)
+
+// Config is what New needs. Fields are required unless a default is named.
+type Config struct {
+	API     http.Handler // the product's own
+	Vault   session.Sealer
+	Logouts site.Logouts
+	Version string
+	Node    string
+	Secure  bool             // browsers reach the server over TLS, also behind a proxy
+	Log     *slog.Logger     // nil: discarded
+	Now     func() time.Time // nil: time.Now
+}
+
+// places are the entries of the navigation.
+var places = []site.Place{
+	{Name: "Overview", Path: "/ui", Keys: "g o"},
+	{Name: "Tenants", Path: "/ui/tenants", Keys: "g t", Operator: true},
+	{Name: "Endpoints", Path: "/ui/endpoints", Keys: "g e"},
+	{Name: "Deliveries", Path: "/ui/deliveries", Keys: "g d"},
+	{Name: "Dead letters", Path: "/ui/dead-letters", Keys: "g x"},
+	{Name: "Replays", Path: "/ui/replays", Keys: "g r"},
+	{Name: "Alerts", Path: "/ui/alerts", Keys: "g a"},
+	{Name: "Playground", Path: "/ui/playground", Keys: "g p"},
+	{Name: "Settings", Path: "/ui/settings", Keys: "g s", Operator: true},
+}
+
+// sections are the parts of the dashboard.
+func sections() []site.Section {
+	return []site.Section{overview.Section()}
+}
+
+// New checks cfg, reads the templates, and starts nothing.
+func New(cfg Config) (*site.Site, error) {
+	return site.New(site.Config{
+		API: cfg.API, Vault: cfg.Vault, Logouts: cfg.Logouts, Assets: newAssets(), Sections: sections(), Places: places,
+		Version: cfg.Version, Node: cfg.Node, Secure: cfg.Secure, Log: cfg.Log, Now: cfg.Now,
+	})
+}
