@@ -271,10 +271,10 @@ func (b *tab) click(selector string) {
 	b.calm("click " + selector)
 }
 
-// fill puts a text into a field.
+// fill puts a text into a field, instead of what is there.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
-	b.do("fill "+selector, chromedp.SetValue(chromedp.CSS(selector), ""), chromedp.SendKeys(chromedp.CSS(selector), text))
+	b.do("fill "+selector, chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl)), chromedp.KeyEvent(text))
 }
 
 // text returns what is to be read in an element.
