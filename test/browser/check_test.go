@@ -45,12 +45,12 @@ func (b *tab) checkWidth(where string, widths ...int) {
 
 // widthScript returns what is wider than the screen, if the page is.
 const widthScript = `(() => {
-	const page = document.scrollingElement
-	if (page.scrollWidth <= innerWidth) return []
+	const page = document.scrollingElement, room = page.clientWidth // a phone zooms out, innerWidth with it
+	if (page.scrollWidth <= room) return []
 	const out = ["the page is " + page.scrollWidth + " px wide"]
 	for (const el of document.body.querySelectorAll("*")) {
 		const r = el.getBoundingClientRect()
-		if (r.right <= innerWidth + 0.5 || out.length > 8) continue
+		if (r.right <= room + 0.5 || out.length > 8) continue
 		let scrolls = false
 		for (let e = el.parentElement; e && e !== document.body; e = e.parentElement) scrolls ||= getComputedStyle(e).overflowX !== "visible"
 		if (!scrolls) out.push(el.tagName.toLowerCase() + "." + (el.getAttribute("class") ?? "") + " ends at " + Math.round(r.right))
