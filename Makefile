@@ -80,10 +80,10 @@ demo: ## a server in the middle of a busy day, for work on the dashboard
 # In all widths and themes, for people to look at; the few that documents show are
 # chosen by hand.
 screenshots: chromium ## every page of the dashboard as a picture, in build/screenshots
-	BREAKWATER_SCREENSHOTS=$(CURDIR)/build/screenshots $(GO) test -count=1 -timeout 30m -run TestScreenshots ./test/browser
+	UI_SCREENSHOTS=$(CURDIR)/build/screenshots $(GO) test -count=1 -timeout 30m -run TestScreenshots ./test/browser
 
 benchui: ## server time of every page with 1,000,000 deliveries and 10,000 endpoints
-	BREAKWATER_BENCH_UI=sqlite $(GO) test -count=1 -timeout 60m -v -run TestSpeed ./test/browser
+	UI_SPEED=sqlite $(GO) test -count=1 -timeout 60m -v -run TestSpeed ./test/browser
 
 lint: ## all linters; the first run builds them, which takes minutes
 	@unformatted=$$($(TOOL) gofumpt -l $$(find . -name '*.go' -not -path './.git/*')); \

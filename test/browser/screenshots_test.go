@@ -7,7 +7,7 @@ import (
 )
 
 // envPictures names the folder that pictures go to: make screenshots.
-const envPictures = "BREAKWATER_SCREENSHOTS"
+const envPictures = "UI_SCREENSHOTS"
 
 // TestScreenshots takes a picture of every page on every screen.
 func TestScreenshots(t *testing.T) {

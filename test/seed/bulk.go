@@ -56,11 +56,26 @@ func Bulk(ctx context.Context, db store.DB, encryptionKey string, size Size, now
 	if err := w.commit(ctx, b); err != nil {
 		return nil, nil, err
 	}
-	if err := w.writeLanes(ctx, all[:min(len(all), 500)]); err != nil {
+	if err := w.writeLanes(ctx, all); err != nil {
 		return nil, nil, err
 	}
-	w.places.Endpoints["busiest"] = hook.EndpointPrefix.Format(all[0].id)
+	w.alias(all[0])
 	return &w.places, w.bulkFigures(all), w.leave(ctx)
+}
+
+// alias gives the busiest endpoint and the largest tenant the names of all places of the story,
+// so that the same pages can be looked at.
+func (w *writer) alias(busiest *destination) {
+	tenants, all := cast()
+	for _, t := range tenants {
+		w.places.Tenants[t.uid] = hook.TenantPrefix.Format(busiest.of.id)
+	}
+	for _, d := range all {
+		w.places.Endpoints[d.uid] = hook.EndpointPrefix.Format(busiest.id)
+	}
+	for _, m := range []map[string]string{w.places.Deliveries, w.places.Events} {
+		m["retrying"], m["gone"] = m["held"], m["dead"]
+	}
 }
 
 // bulkPick draws an endpoint: a tenth go to the first one, the rest to all.
