@@ -91,7 +91,7 @@ func TestAlertIsSnoozedWithANote(t *testing.T) {
 	w := uitest.New(t)
 	id, _ := storm(t, w, w.Acme)
 	b := w.Login(w.Admin)
-	b.Open("/ui/alerts/"+id).Says("Acknowledge no more repeats")
+	b.Open("/ui/alerts/" + id).Says("Acknowledge no more repeats")
 	b.Done("/ui/alerts/"+id+"/ack", url.Values{"note": {"on it <b>"}, "snooze": {"1h"}}).Says("no repeats for 1h")
 	b.Open("/ui/alerts/"+id).Says("“on it <b>”", "it is not repeated before 11:30:15", "Acknowledge it anew")
 
