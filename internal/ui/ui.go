@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/ui/alerts"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
+	"github.com/breakwaterhq/breakwater/internal/ui/settings"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 )
 
@@ -37,7 +39,7 @@ var places = []site.Place{
 
 // sections are the parts of the dashboard.
 func sections() []site.Section {
-	return []site.Section{overview.Section()}
+	return []site.Section{alerts.Section(), overview.Section(), settings.Section()}
 }
 
 // New checks cfg, reads the templates, and starts nothing.
