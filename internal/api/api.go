@@ -89,6 +89,7 @@ type Config struct {
 	TenantRoom   func(hook.Tenant) error
 	SignScheme   string        // of new endpoints; empty: standard
 	StripeHeader string        // header of the stripe scheme; empty: must be given per endpoint
+	Uncounted    bool          // no figures are kept
 	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
 	Version      string
 	Log          *slog.Logger     // nil: discarded

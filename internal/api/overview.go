@@ -53,27 +53,17 @@ func (a *API) overviewOf(ctx context.Context, c *rest.Call, tenant hook.ID, q *S
 }
 
 // addQueues adds what waited. How long anybody looked is known of all tenants
-// together; that only the last piece is not looked at in full is near enough.
+// together.
 func (a *API) addQueues(ctx context.Context, v *view.Stats, f *figures, tenant hook.ID) error {
-	if len(f.series) == 0 {
-		return nil
-	}
-	if tenant == 0 {
-		v.AddQueues(f.series, func(i int) uint64 { return f.series[i].Counts.Get(stats.LookedSeconds) })
-		return nil
-	}
-	last := len(f.series) - 1
-	points, err := a.cfg.Store.Stats(ctx, stats.Subject{Level: stats.OfSystem}, f.series[last].At, f.to)
-	if err != nil {
-		return err
-	}
-	all := stats.Total(points)
-	v.AddQueues(f.series, func(i int) uint64 {
-		if i == last {
-			return all.Get(stats.LookedSeconds)
+	all := f.series
+	if tenant != 0 {
+		points, err := a.cfg.Store.Stats(ctx, stats.Subject{Level: stats.OfSystem}, f.from, f.to)
+		if err != nil {
+			return err
 		}
-		return uint64(f.step.Seconds())
-	})
+		all = stats.Series(points, f.from, f.to, f.step)
+	}
+	v.AddQueues(f.series, func(i int) uint64 { return all[i].Counts.Get(stats.LookedSeconds) })
 	return nil
 }
 

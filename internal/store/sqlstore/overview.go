@@ -141,11 +141,9 @@ func (t *Tables) EndpointStats(ctx context.Context, endpoints []hook.ID, from, t
 			if err := r.Scan(&id, &at, &data); err != nil {
 				return err
 			}
-			counts, err := stats.Unpack(data)
-			if err != nil {
-				return err
+			if points := t.unpack(out[id], stats.Subject{Level: stats.OfEndpoint, ID: id}, at, data); len(points) > 0 {
+				out[id] = points
 			}
-			out[id] = append(out[id], stats.Point{At: time.Unix(at, 0).UTC(), Counts: counts})
 			return nil
 		})
 		if err != nil {
