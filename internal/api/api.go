@@ -56,6 +56,7 @@ type Store interface {
 	store.Replays
 	store.LaneLog
 	store.StatsReader
+	store.Overview
 	store.AlertLog
 	store.AlertChannels
 	ListOperational(ctx context.Context, f store.OperationalFilter, p store.Page) ([]hook.OperationalEvent, error)
@@ -92,6 +93,7 @@ type Config struct {
 	TenantRoom   func(hook.Tenant) error
 	SignScheme   string        // of new endpoints; empty: standard
 	StripeHeader string        // header of the stripe scheme; empty: must be given per endpoint
+	Uncounted    bool          // no figures are kept
 	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
 	PublicURL    func() string // address of the dashboard for people; nil: unknown, links have a path alone
 	Settings     []view.Setting

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/census"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -14,7 +13,7 @@ import (
 // buildMetrics makes the metrics and who counts for them. They ask the dispatcher,
 // which is made later.
 func (a *App) buildMetrics() (err error) {
-	var tell func(context.Context, time.Time, []store.Queue) error
+	var tell func(context.Context, store.QueueCount) error
 	if a.opts.Stats {
 		tell = a.db.TellQueues
 	}
@@ -72,7 +71,8 @@ func (a *App) queueFigures() hook.QueueFigures {
 func (a *App) nodeState() metric.Node {
 	waiting := a.writer.Waiting()
 	n := metric.Node{
-		InFlight: a.dispatcher.InFlight(), InFlightLimit: a.opts.MaxInFlight, Shards: a.dispatcher.Shards(), LeaseAge: -1,
+		DamagedFigures: a.storeWatch.figures.Load(),
+		InFlight:       a.dispatcher.InFlight(), InFlightLimit: a.opts.MaxInFlight, Shards: a.dispatcher.Shards(), LeaseAge: -1,
 		WaitingRows: waiting.Accepts.Rows, WaitingRowsLimit: a.opts.IngestQueue,
 		WaitingBytes: waiting.Accepts.Bytes, WaitingResults: waiting.Results, OldestResult: a.writer.Health().OldestResult,
 	}
