@@ -31,6 +31,11 @@ var allowed = map[string]imports{
 		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/http/httpguts", "golang.org/x/net/idna"),
 	},
 
+	"internal/sim": {
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
+		libraries: in("go.yaml.in/yaml/v3"),
+	},
+
 	"internal/stats": {own: in("internal/hook")},
 	"internal/alert": {own: in("internal/hook", "internal/quantity", "internal/stats")},
 
@@ -146,11 +151,11 @@ var allowed = map[string]imports{
 	"internal/lab/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/lab/pgtest":    {own: in("internal/lab/pgcluster")},
 	"internal/lab/promtest":  {},
-	"internal/lab/sink":      {own: in("internal/hook", "internal/quantity", "receiver")},
-	"internal/lab/sim": {
-		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
-		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
+	"internal/lab/simplot": {
+		own:       in("internal/quantity", "internal/sim"),
+		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot"),
 	},
+	"internal/lab/sink": {own: in("internal/hook", "internal/quantity", "receiver")},
 	"internal/lab/bench": {
 		own:       in("internal/lab/bench/histogram", "internal/lab/bench/usage", "internal/lab/bench/wire", "internal/lab/pgcluster"),
 		libraries: in("gonum.org/v1/plot"),
@@ -163,7 +168,7 @@ var allowed = map[string]imports{
 	"internal/cli": {
 		own: in(
 			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
-			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/sim", "internal/lab/sink", "receiver",
+			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},

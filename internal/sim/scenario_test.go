@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 func TestReadScenario(t *testing.T) {
