@@ -104,7 +104,7 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
-			"internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
+			"internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -118,6 +118,7 @@ var allowed = map[string]imports{
 			"internal/api/rest", "internal/api/view",
 		),
 	},
+	"internal/api/trial": {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
