@@ -30,6 +30,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/retention"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/trace"
+	"github.com/breakwaterhq/breakwater/internal/ui/site"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 	"github.com/breakwaterhq/breakwater/internal/watch"
 )
@@ -61,6 +62,7 @@ type App struct {
 	outage     *outage
 	evaluator  *evaluate.Evaluator // nil: switched off
 	sender     *notify.Sender
+	site       *site.Site
 }
 
 // New checks the options. It opens and starts nothing.
@@ -224,7 +226,10 @@ func (a *App) build() error {
 		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return a.buildDashboard()
 }
 
 // settleWait is how long results are kept back on the embedded store, where the
@@ -255,6 +260,7 @@ func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) e
 	side := start(outlive, failed, a.ingest.Run, a.janitor.Run, a.replays.Run, a.census.Run, a.api.Run, a.servePprof, a.serveMetrics,
 		a.checkStore, a.awaitStoreLoss, a.outage.run, a.runEvaluator, a.sender.Run)
 	server := a.httpServer(guarded)
+	server.RegisterOnShutdown(a.site.Stop)
 	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })
 	a.announce(newKey)
 
@@ -337,7 +343,7 @@ func (a *App) httpServer(d *door.Door) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           a.api.Handler(),
+		Handler:           a.handler(),
 		Protocols:         &protocols,
 		ConnState:         d.State,
 		ReadHeaderTimeout: 5 * time.Second,

@@ -8,6 +8,9 @@ type imports struct {
 	libraries []string
 }
 
+// section is what every part of the dashboard may use.
+var section = imports{own: in("internal/api/view", "internal/quantity", "internal/ui/chart", "internal/ui/site", "internal/ui/words")}
+
 // allowed lists every package of the module. Arrows point down only: cli → app
 // → {api, ingest, dispatch, replay, retention, watch, evaluate, notify} → {store, egress,
 // vault} → {policy, lane, window, sign, alert, stats} → hook. Siblings do not meet; where one needs another it
@@ -128,7 +131,14 @@ var allowed = map[string]imports{
 		libraries: in("github.com/danielgtaylor/huma/v2", "golang.org/x/time/rate"),
 	},
 
-	"internal/ui":         {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/static", "internal/ui/words")},
+	"internal/ui": {own: in(
+		"internal/ui/session", "internal/ui/site", "internal/ui/static",
+		"internal/ui/overview",
+	)},
+	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
+	// Sections: what they need of each other's pages is an address.
+	"internal/ui/overview": section,
+
 	"internal/ui/session": {own: in("internal/hook")},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
 	"internal/ui/static":  {},
@@ -141,6 +151,7 @@ var allowed = map[string]imports{
 		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest",
 		"internal/watch", "internal/census", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
 		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
+		"internal/ui", "internal/ui/site",
 	)},
 
 	"internal/config": {

@@ -1,7 +1,6 @@
-// Package ui serves the dashboard under /ui: pages that are rendered on the server,
-// a style sheet, and a small module that keeps them current.
+// Package ui is the dashboard under /ui: it puts the sections and what browsers keep
+// together and serves them.
 //
-// It reads and acts through the product's own API, in the process, so that it can do
-// nothing that a key could not do. Every page is a URL and every button a form: all
-// of it works without scripts. It opens no listener and keeps no state of its own.
+// What a page shows is the business of its section, what all pages have in common that
+// of package site.
 package ui

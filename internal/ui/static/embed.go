@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:embed *.css *.svg
+//go:embed *.css *.svg *.js
 var files embed.FS
 
 // hashLength is how many digits of a file's hash are part of its name.

@@ -1,4 +1,4 @@
-package ui
+package site
 
 import (
 	"bytes"
@@ -23,13 +23,22 @@ type backend struct {
 
 // Problem is the API's answer to a request that it did not carry out.
 type Problem struct {
-	Status int    `json:"status"`
-	Code   string `json:"code"`
-	Detail string `json:"detail"`
-	Errors []struct {
-		Path   string `json:"path"`
-		Detail string `json:"detail"`
-	} `json:"errors"`
+	Status int          `json:"status"`
+	Code   string       `json:"code"`
+	Detail string       `json:"detail"`
+	Errors []FieldError `json:"errors"`
+}
+
+// FieldError is what is wrong with one field of a request.
+type FieldError struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// List is what the API answers where there are several.
+type List[T any] struct {
+	Data       []T     `json:"data"`
+	NextCursor *string `json:"next_cursor"`
 }
 
 func (p *Problem) Error() string { return p.Detail }
@@ -42,7 +51,7 @@ func (b *backend) get(ctx context.Context, path string, query url.Values, out an
 	return b.do(ctx, http.MethodGet, path, nil, out)
 }
 
-// do makes a request. in and out may be nil.
+// do makes a request. in and out may be nil; into a *[]byte goes the answer as it is.
 func (b *backend) do(ctx context.Context, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {
@@ -73,7 +82,11 @@ func (b *backend) do(ctx context.Context, method, path string, in, out any) erro
 		}
 		return p
 	}
-	if out == nil || w.body.Len() == 0 {
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *[]byte:
+		*out = w.body.Bytes()
 		return nil
 	}
 	if err := json.Unmarshal(w.body.Bytes(), out); err != nil {

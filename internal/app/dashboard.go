@@ -1,0 +1,33 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/breakwaterhq/breakwater/internal/ui"
+)
+
+// buildDashboard makes the pages, which ask the API inside the process.
+func (a *App) buildDashboard() (err error) {
+	a.site, err = ui.New(ui.Config{
+		API: a.api.Handler(), Vault: a.vault, Logouts: a.db, Version: a.opts.Version, Node: a.node.Name,
+		Secure: a.opts.TLSCertFile != "", Log: a.log,
+	})
+	return err
+}
+
+// handler serves the dashboard under /ui and the API everywhere else. A person who
+// opens the address of the server sees the dashboard, a program what the API says.
+func (a *App) handler() http.Handler {
+	rest := a.api.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/ui" || strings.HasPrefix(r.URL.Path, "/ui/"):
+			a.site.ServeHTTP(w, r)
+		case r.URL.Path == "/" && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html"):
+			http.Redirect(w, r, "/ui", http.StatusSeeOther)
+		default:
+			rest.ServeHTTP(w, r)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package site
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Action is what a form does.
+type Action struct {
+	Path string // a pattern of net/http, without the method
+	// Do carries it out. A Problem that it returns is shown beside the fields of the
+	// form if there is one, else on a page of its own.
+	Do func(*Visit) (Done, error)
+	// Form is the page that the form stands on; nil: the form has no fields to
+	// correct.
+	Form *Page
+}
+
+// Done is what follows: another page with a note, or a page that is shown at once,
+// for what can be seen only once.
+type Done struct {
+	To   string // address to go to
+	Say  string // "The endpoint is paused."
+	Link string // address of what the note is about; empty: none
+	Name string // of that link
+
+	Show    *Page // instead of To
+	Content any   // what its template gets
+}
+
+// Form is the content of a form that is shown: what was typed, or what holds, and
+// what is wrong with it.
+type Form struct {
+	Values url.Values
+	Errors map[string]string // by field
+	Wrong  string            // what is wrong with all of it
+}
+
+// Value returns the text of a field.
+func (f *Form) Value(name string) string {
+	if f == nil {
+		return ""
+	}
+	return f.Values.Get(name)
+}
+
+// Has reports whether a box is ticked or an option chosen.
+func (f *Form) Has(name, value string) bool {
+	if f == nil {
+		return false
+	}
+	for _, v := range f.Values[name] {
+		if v == value {
+			return true
+		}
+	}
+	return false
+}
+
+// Error returns what is wrong with a field, or with a part of it.
+func (f *Form) Error(name string) string {
+	if f == nil {
+		return ""
+	}
+	if text := f.Errors[name]; text != "" {
+		return text
+	}
+	for path, text := range f.Errors {
+		if strings.HasPrefix(path, name+".") || strings.HasPrefix(path, name+"[") {
+			return path + ": " + text
+		}
+	}
+	return ""
+}
+
+// Posted returns the field of a posted form.
+func (v *Visit) Posted(name string) string { return strings.TrimSpace(v.Request.PostFormValue(name)) }
+
+// Ticked returns all values of a field of a posted form.
+func (v *Visit) Ticked(name string) []string { return v.Request.PostForm[name] }
+
+// Fill gives the form of a page the values that hold now. What somebody typed and is
+// to correct stays.
+func (v *Visit) Fill(values url.Values) {
+	if v.Frame.Form == nil {
+		v.Frame.Form = &Form{Values: values}
+	}
+}
+
+// Wrong is the problem of one field.
+func Wrong(field, message string) *Problem {
+	return &Problem{Status: http.StatusUnprocessableEntity, Code: "validation_failed", Detail: message, Errors: []FieldError{{Path: field, Message: message}}}
+}
+
+// act carries out a form.
+func (s *Site) act(w http.ResponseWriter, r *http.Request, a *Action) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.refuse(w, r, http.StatusBadRequest, "The form could not be read.", "It may have at most 256 KiB.")
+		return
+	}
+	v, err := s.visit(w, r)
+	if errors.Is(err, errLogin) {
+		s.askLogin(w, r)
+		return
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if tenant := r.PostFormValue("tenant"); tenant != "" && v.Me.Operator() {
+		v.tenant = tenant
+	}
+	v.Frame = s.frame(v, &Page{Title: "Not done"})
+	if !v.session.Owns(r.PostFormValue("token")) {
+		s.showProblem(w, v.Frame, &Problem{Status: http.StatusForbidden, Detail: "This form does not belong to your session. Open the page again and send it from there."})
+		return
+	}
+	if !v.Me.Writes() {
+		s.showProblem(w, v.Frame, &Problem{Status: http.StatusForbidden, Detail: "Your key may read, and change nothing."})
+		return
+	}
+	done, err := a.Do(v)
+	if err != nil {
+		s.showWrong(w, v, a, err)
+		return
+	}
+	if done.Show != nil {
+		f := s.frame(v, done.Show)
+		f.Content, f.Live = done.Content, false
+		s.render(w, http.StatusOK, done.Show.Template, f)
+		return
+	}
+	giveNote(w, &Note{Text: done.Say, Link: done.Link, Name: done.Name})
+	http.Redirect(w, r, done.To, http.StatusSeeOther)
+}
+
+// showWrong shows the form again with what is wrong, or the problem alone.
+func (s *Site) showWrong(w http.ResponseWriter, v *Visit, a *Action, err error) {
+	p := new(Problem)
+	if a.Form == nil || !errors.As(err, &p) || p.Status >= http.StatusInternalServerError {
+		s.showProblem(w, v.Frame, err)
+		return
+	}
+	form := &Form{Values: v.Request.PostForm, Errors: map[string]string{}, Wrong: p.Detail}
+	for _, e := range p.Errors {
+		form.Errors[e.Path] = e.Message
+	}
+	f := s.frame(v, a.Form)
+	f.Form, f.Live = form, false
+	v.Frame = f
+	var loadErr error
+	if f.Content, loadErr = s.load(v, a.Form); loadErr != nil {
+		s.showProblem(w, f, err)
+		return
+	}
+	s.render(w, p.Status, a.Form.Template, f)
+}
+
+// Note is what the last form did, shown once.
+type Note struct {
+	Text string `json:"t"`
+	Link string `json:"l,omitempty"`
+	Name string `json:"n,omitempty"`
+}
+
+const (
+	noteCookie  = "bw_note"
+	themeCookie = "bw_theme"
+	maxNote     = 2 << 10
+)
+
+// giveNote hands a note to the next page.
+func giveNote(w http.ResponseWriter, n *Note) {
+	text, err := json.Marshal(n)
+	if err != nil || n.Text == "" || len(text) > maxNote {
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: noteCookie, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/ui", MaxAge: 30, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// takeNote returns the note for this page, and forgets it. A link of it leads nowhere
+// but to pages: the cookie may be anybody's.
+func takeNote(w http.ResponseWriter, r *http.Request) *Note {
+	c, err := r.Cookie(noteCookie)
+	if err != nil {
+		return nil
+	}
+	http.SetCookie(w, &http.Cookie{Name: noteCookie, Path: "/ui", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	text, err := base64.RawURLEncoding.DecodeString(c.Value)
+	n := new(Note)
+	if err != nil || len(text) > maxNote || json.Unmarshal(text, n) != nil {
+		return nil
+	}
+	n.Link = localPath(n.Link)
+	return n
+}
+
+// chooseTheme keeps which colours a browser wants.
+func (s *Site) chooseTheme(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	c := &http.Cookie{Name: themeCookie, Path: "/ui", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	switch theme := r.PostFormValue("theme"); theme {
+	case "light", "dark":
+		c.Value = theme
+	default:
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+	next := localPath(r.PostFormValue("next"))
+	if next == "" {
+		next = "/ui"
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}

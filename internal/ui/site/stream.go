@@ -1,0 +1,198 @@
+package site
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// streamEvery is how often an open page is looked at anew. One that takes long
+	// to read is looked at less often, so that an open page never takes more than a
+	// hundredth of a processor.
+	streamEvery = 2 * time.Second
+	streamShare = 100
+	streamMost  = time.Minute
+	// streamWrite is how long a browser may take to read what it is sent.
+	streamWrite = 10 * time.Second
+	// streamRetry is when a browser comes back after its stream has ended.
+	streamRetry = 2 * time.Second
+	// maxStreams bounds the open pages, all and of one session.
+	maxStreams          = 500
+	maxStreamsOfSession = 20
+)
+
+// streams are the pages that are open now.
+type streams struct {
+	mu      sync.Mutex
+	open    int
+	of      map[[16]byte]int
+	lagging map[[16]byte]bool // dropped because they read too slowly, and not told yet
+	stopped context.Context
+	stop    context.CancelFunc
+}
+
+func newStreams() *streams {
+	s := &streams{of: make(map[[16]byte]int), lagging: make(map[[16]byte]bool)}
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// enter makes room for a stream; leave gives it back.
+func (s *streams) enter(session [16]byte) (lagged, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open >= maxStreams || s.of[session] >= maxStreamsOfSession || s.stopped.Err() != nil {
+		return false, false
+	}
+	s.open++
+	s.of[session]++
+	lagged = s.lagging[session]
+	delete(s.lagging, session)
+	return lagged, true
+}
+
+func (s *streams) leave(session [16]byte, lagged bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	if s.of[session]--; s.of[session] == 0 {
+		delete(s.of, session)
+	}
+	if lagged && len(s.lagging) < maxStreams {
+		s.lagging[session] = true
+	}
+}
+
+// wantsStream reports whether a request asks for what changes on a page instead of
+// the page. A page's stream has its address, and so all its state.
+func wantsStream(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.HasPrefix(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// stream keeps a page current until its browser leaves, its session ends, or the
+// server stops. It reads the page again and again, as a reload would, and sends what
+// is not as before: it costs deliveries nothing.
+func (s *Site) stream(w http.ResponseWriter, v *Visit, p *Page) {
+	if len(p.Live) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	lagged, ok := s.streams.enter(v.session.ID)
+	if !ok {
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "Too many pages are open.", http.StatusServiceUnavailable)
+		return
+	}
+	t := &stream{site: s, page: p, visit: v, w: w, out: http.NewResponseController(w), sent: make(map[string]uint64)}
+	defer func() { s.streams.leave(v.session.ID, t.lagged) }()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	if !t.write(fmt.Sprintf("retry: %d\n\n", streamRetry.Milliseconds())) {
+		return
+	}
+	if lagged && !t.send("lagged", map[string]string{"why": "This browser read too slowly. What it missed is here now."}) {
+		return
+	}
+	for {
+		began := time.Now()
+		if !t.refresh() {
+			return
+		}
+		wait := min(max(streamEvery, streamShare*time.Since(began)), streamMost)
+		select {
+		case <-v.Request.Context().Done():
+			return
+		case <-s.streams.stopped.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// stream is one that is open.
+type stream struct {
+	site   *Site
+	page   *Page
+	visit  *Visit
+	w      http.ResponseWriter
+	out    *http.ResponseController
+	sent   map[string]uint64 // hash of each block
+	lagged bool
+}
+
+var seed = maphash.MakeSeed()
+
+// refresh reads the page and sends the blocks that have changed. It reports whether
+// the stream goes on.
+func (t *stream) refresh() bool {
+	s := t.site
+	v, err := s.known(t.visit.Request)
+	if errors.Is(err, errLogin) {
+		t.send("ended", map[string]string{"why": "Your session has ended."})
+		return false
+	}
+	if err == nil {
+		v.Frame = s.frame(v, t.page)
+		v.Frame.Content, err = s.load(v, t.page)
+	}
+	if err != nil {
+		if v != nil && v.Request.Context().Err() != nil {
+			return false
+		}
+		return t.send("trouble", map[string]string{"why": "The page cannot be read now."})
+	}
+	for _, name := range t.page.Live {
+		var b bytes.Buffer
+		if err := s.templates.ExecuteTemplate(&b, name, v.Frame); err != nil {
+			s.cfg.Log.Error("template failed", "template", name, "error", err)
+			return false
+		}
+		hash := maphash.Bytes(seed, b.Bytes())
+		if t.sent[name] == hash {
+			continue
+		}
+		t.sent[name] = hash
+		if !t.send("swap", map[string]string{"live": name, "html": b.String()}) {
+			return false
+		}
+	}
+	return t.send("now", map[string]string{"at": v.Now.UTC().Format(time.RFC3339)})
+}
+
+// send writes an event. It reports whether the browser took it.
+func (t *stream) send(event string, data any) bool {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text) // ends with a newline
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(data); err != nil {
+		return false
+	}
+	return t.write("event: " + event + "\ndata: " + text.String() + "\n")
+}
+
+func (t *stream) write(text string) bool {
+	// The clock of the kernel, not that of the pages.
+	err := t.out.SetWriteDeadline(time.Now().Add(streamWrite))
+	if err == nil {
+		_, err = t.w.Write([]byte(text))
+	}
+	if err == nil {
+		err = t.out.Flush()
+	}
+	t.lagged = errors.Is(err, context.DeadlineExceeded) || isTimeout(err)
+	return err == nil
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
