@@ -21,7 +21,7 @@ type presetInput struct {
 type previewInput struct {
 	Body struct {
 		Policy   json.RawMessage `json:"policy" doc:"A policy level, tried over the server's."`
-		Simulate *trial.Input    `json:"simulate,omitempty" doc:"An outage to play in virtual time: nothing is sent. One runs at a time; what would take more than 2 s of computing is refused with 422."`
+		Simulate *trial.Outage    `json:"simulate,omitempty" doc:"An outage to play in virtual time: nothing is sent. One runs at a time; what would take more than 2 s of computing is refused with 422."`
 	}
 }
 
@@ -30,6 +30,8 @@ func (a *API) addPolicyRoutes() {
 	rest.Add(g, rest.NeedRead, "GET /v1/presets", "list-presets", "List presets", a.listPresets)
 	rest.Add(g, rest.NeedRead, "GET /v1/presets/{name}", "get-preset", "Get a preset", a.getPreset)
 	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it, and play an outage with it", a.previewPolicy)
+	rest.Add(g, rest.NeedRead, "POST "+endpointPath+"/policy/preview", "preview-endpoint-policy",
+		"Show what another policy would change for an endpoint", a.previewEndpointPolicy)
 }
 
 func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {

@@ -22,9 +22,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
-// Input is an outage to be played, as requests have it. What it leaves out has a
+// Outage is an outage to be played, as requests have it. What it leaves out has a
 // default.
-type Input struct {
+type Outage struct {
 	Destination string  `json:"destination,omitempty" enum:"queue,cold,black_hole,cliff,refuse,throttle" doc:"What it does when it gets too much, or how it comes back. queue (default): work waits, more than 3 s of it crashes the destination for a minute. cold: the same, and it comes back with 30 % of its capacity, which grows for two minutes. black_hole: as queue, but while it is down requests time out instead of being refused. cliff: always as fast, until one request too many in a second crashes it for 10 s. refuse: answers 503 above its capacity. throttle: answers 429 with Retry-After: 1 above it."`
 	Strategy    string  `json:"strategy,omitempty" enum:"law,retries,retries+hold,retries+burn,retries+cap10,retries+cap10+hold,retries+cap10+burn" doc:"Who sends. law (default): this server, under the policy. retries: a plain retry loop with the policy's schedule; with at most 10 requests in flight (cap10), with a breaker that fails attempts while it is open (burn) or holds them and then releases everything (hold)."`
 	Outage      string  `json:"outage,omitempty" doc:"How long the destination is down, 1s to 24h; 5m when absent."`
@@ -68,7 +68,7 @@ func New() *Bench { return &Bench{free: make(chan struct{}, 1)} }
 
 // Play runs the outage for a policy. What is wrong with the request is a *rest.Invalid
 // with paths under simulate, and so is a run that would take too long.
-func (b *Bench) Play(ctx context.Context, p *policy.Policy, in *Input) (*view.Simulation, error) {
+func (b *Bench) Play(ctx context.Context, p *policy.Policy, in *Outage) (*view.Simulation, error) {
 	scenario, strategy, until, err := in.read(p)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (b *Bench) wait(ctx context.Context) error {
 }
 
 // read checks what was asked for.
-func (in *Input) read(p *policy.Policy) (*sim.Scenario, sim.Strategy, time.Duration, error) {
+func (in *Outage) read(p *policy.Policy) (*sim.Scenario, sim.Strategy, time.Duration, error) {
 	bad := &rest.Invalid{}
 	outage := duration(bad, "simulate.outage", in.Outage, defaultOutage, time.Second, maxOutage)
 	latency := duration(bad, "simulate.latency", in.Latency, defaultLatency, time.Millisecond, 30*time.Second)
@@ -189,7 +189,7 @@ func scenarioOf(destination string, rate, capacity float64, latency, outage time
 }
 
 // show is the result in the form of the API.
-func show(r *sim.Result, in *Input, until time.Duration) *view.Simulation {
+func show(r *sim.Result, in *Outage, until time.Duration) *view.Simulation {
 	t := r.Trace
 	down := t.Outages[0]
 	v := &view.Simulation{
