@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
+	"github.com/breakwaterhq/breakwater/internal/ui/playground"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 )
@@ -37,7 +38,7 @@ var places = []site.Place{
 
 // sections are the parts of the dashboard.
 func sections() []site.Section {
-	return []site.Section{overview.Section()}
+	return []site.Section{overview.Section(), playground.Section()}
 }
 
 // New checks cfg, reads the templates, and starts nothing.
