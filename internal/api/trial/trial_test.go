@@ -61,11 +61,41 @@ func TestASeedGivesTheSameRun(t *testing.T) {
 		}
 		return v
 	}
-	if diff := cmp.Diff(play(7), play(7)); diff != "" {
+	first := play(7)
+	b = trial.New() // has no memory of it
+	if diff := cmp.Diff(first, play(7)); diff != "" {
 		t.Errorf("two runs of one seed (-one +two):\n%s", diff)
 	}
 	if cmp.Equal(play(7), play(8)) {
 		t.Error("two seeds gave the same run")
+	}
+}
+
+// A run that was played is not played again: that would take as long, and come out the
+// same. What was played long ago is forgotten.
+func TestBenchRemembersTheLatestRuns(t *testing.T) {
+	t.Parallel()
+	b, p := trial.New(), policy.Default()
+	play := func(seed uint64) any {
+		v, err := b.Play(t.Context(), &p, &trial.Outage{Outage: "1s", Rate: 0.1, Capacity: 1, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	first := play(1)
+	if play(1) != first {
+		t.Error("the same run was played twice")
+	}
+	if p.Retry.MaxAttempts = 2; play(1) == first {
+		t.Error("another policy has the run of the first")
+	}
+	p = policy.Default()
+	for seed := uint64(2); seed < 80; seed++ {
+		play(seed)
+	}
+	if play(1) == first {
+		t.Error("nothing is ever forgotten")
 	}
 }
 

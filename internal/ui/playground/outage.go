@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,11 +25,12 @@ var outageFields = []field{
 	{Name: "latency", Label: "Answers in", Value: "200ms"},
 	{Name: "capacity", Label: "Capacity, per second", Value: "50"},
 	{Name: "rate", Label: "New events, per second", Value: "25"},
-	{Name: "destination", Label: "Destination", Value: "queue", Words: []string{"queue", "cold", "black_hole", "cliff", "refuse", "throttle"}},
-	{Name: "seed", Label: "Seed", Value: "1", Whole: true},
+	{Name: "destination", Label: "Destination", Value: "queue", Words: []string{"queue", "cold", "black_hole", "cliff", "refuse", "throttle"}, Wide: true},
+	{Name: seedField, Label: "Seed", Value: "1", Hint: "the same seed, the same run", Whole: true},
 }
 
 const (
+	seedField      = "seed"
 	compareField   = "compare"
 	defaultCompare = "full-5+hold"
 	noRival        = "none"
@@ -155,7 +157,7 @@ func simulate(asked url.Values, wrong map[string]wrongValue) map[string]any {
 		if text == "" {
 			text = f.Value
 		}
-		if f.Name != "capacity" && f.Name != "rate" && f.Name != "seed" {
+		if f.Name != "capacity" && f.Name != "rate" && f.Name != seedField {
 			out[f.Name] = text
 			continue
 		}
@@ -295,7 +297,11 @@ func picture(s *view.Simulation, name string, top float64, rival bool) template.
 	}
 	for i, n := range s.Arrivals {
 		p.Arrivals = append(p.Arrivals, float64(n))
-		p.Delivered = append(p.Delivered, s.Delivered[i])
+		delivered := s.Delivered[i]
+		if delivered == 0 {
+			delivered = math.NaN() // a logarithmic axis has no place for it
+		}
+		p.Delivered = append(p.Delivered, delivered)
 	}
 	return p.HTML()
 }

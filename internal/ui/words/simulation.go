@@ -23,25 +23,30 @@ func Destination(name string) string { return destinations[name] }
 
 // SimulationSentence says what became of a simulated outage.
 func SimulationSentence(s *view.Simulation) Text {
-	var crashed Text
-	switch {
-	case s.Recrashes >= mostCrashes:
-		crashed = say("it crashes again ", strong(Count(s.Recrashes, "time", "times")), ", where the run stops")
-	case s.Recrashes > 0:
-		crashed = say("it crashes again ", strong(Count(s.Recrashes, "time", "times")))
-	default:
-		crashed = say("it does not crash again")
+	crashed := say(", and the endpoint does not crash again")
+	if s.Recrashes > 0 {
+		crashed = say(", and the endpoint crashes again ", strong(Count(s.Recrashes, "time", "times")))
 	}
-	drained := say("the backlog of ", Count(s.Backlog, "event", "events"), " is never gone")
+	if s.Recrashes >= mostCrashes {
+		crashed = say(crashed, ", where the run stops")
+	}
+	drained := say("The backlog of ", Count(s.Backlog, "event", "events"), " does not go away")
 	if s.DrainSeconds != nil {
-		drained = say("the backlog of ", Count(s.Backlog, "event", "events"), " is gone ", strong(Duration(lasts(*s.DrainSeconds))), " after the recovery")
+		drained = say("The backlog of ", Count(s.Backlog, "event", "events"), " is gone ", strong(Duration(lasts(*s.DrainSeconds))), " after the recovery")
 	}
 	lost := say("nothing is given up")
 	if s.Dead > 0 {
 		lost = say(strong(Percent(100*float64(s.Dead)/float64(max(s.Events, 1)))), " of all events are given up")
 	}
-	text := say("Arrivals reach ", strong(Decimal(s.PeakOverCapacity, 1)+" × capacity"), " after the recovery and ", crashed, "; ", drained, ", and ", lost, ".")
-	return text
+	return say("Arrivals reach ", strong(times(s.PeakOverCapacity)), crashed, ". ", drained, ", and ", lost, ".")
+}
+
+// times is a multiple of the capacity.
+func times(peak float64) string {
+	if peak >= 9.95 {
+		return Decimal(peak, 0) + " × capacity"
+	}
+	return Decimal(peak, 1) + " × capacity"
 }
 
 // mostCrashes is where a run stops.
@@ -51,15 +56,11 @@ func lasts(s float64) time.Duration { return time.Duration(math.Round(s)) * time
 
 // PeakNote is the text at the highest second of a simulation.
 func PeakNote(s *view.Simulation) string {
-	peak := Rate(s.PeakOverCapacity * s.Capacity)
-	times := Decimal(s.PeakOverCapacity, 1) + " × capacity"
-	if s.PeakOverCapacity >= 10 {
-		times = Decimal(s.PeakOverCapacity, 0) + " × capacity"
-	}
+	note := Rate(s.PeakOverCapacity*s.Capacity) + ", " + times(s.PeakOverCapacity)
 	if s.Recrashes > 0 && s.PeakOverCapacity > 2 {
-		return peak + ", " + times + ": it crashes again"
+		return note + ": it crashes again"
 	}
-	return "peak " + peak + ", " + times
+	return "peak " + note
 }
 
 // SimulationRow compares two simulations in one thing.
@@ -79,7 +80,7 @@ func SimulationRows(own, rival *view.Simulation) []SimulationRow {
 			}
 			return Count(s.Recrashes, "time", "times")
 		}},
-		{"Peak arrivals", func(s *view.Simulation) string { return Decimal(s.PeakOverCapacity, 1) + " × capacity" }},
+		{"Peak arrivals", func(s *view.Simulation) string { return times(s.PeakOverCapacity) }},
 		{"First delivery after the recovery", func(s *view.Simulation) string { return secondsOr(s.DetectSeconds, "never") }},
 		{"Drained after", func(s *view.Simulation) string { return secondsOr(s.DrainSeconds, "never") }},
 		{"Drain, times the optimum", func(s *view.Simulation) string {
