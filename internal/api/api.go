@@ -19,6 +19,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/api/alerts"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/trial"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -113,6 +114,7 @@ type API struct {
 	cfg    Config
 	scheme hook.Scheme // of new endpoints
 	server *rest.Server
+	bench  *trial.Bench
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
@@ -132,7 +134,7 @@ func New(cfg Config) (*API, error) {
 	if _, err := policy.Resolve(cfg.PolicyLimits, policy.Levels(cfg.ServerPolicy, nil, nil)...); err != nil {
 		return nil, fmt.Errorf("api: server policy: %w", err)
 	}
-	a := &API{cfg: cfg, scheme: scheme}
+	a := &API{cfg: cfg, scheme: scheme, bench: trial.New()}
 	if a.server, err = rest.New(rest.Config{
 		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version,
 		Keys: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,

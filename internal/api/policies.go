@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/trial"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -19,7 +20,8 @@ type presetInput struct {
 
 type previewInput struct {
 	Body struct {
-		Policy json.RawMessage `json:"policy" doc:"A policy level, tried over the server's."`
+		Policy   json.RawMessage `json:"policy" doc:"A policy level, tried over the server's."`
+		Simulate *trial.Outage    `json:"simulate,omitempty" doc:"An outage to play in virtual time: nothing is sent. One runs at a time; what would take more than 2 s of computing is refused with 422."`
 	}
 }
 
@@ -27,7 +29,9 @@ func (a *API) addPolicyRoutes() {
 	g := a.server.Group("policies")
 	rest.Add(g, rest.NeedRead, "GET /v1/presets", "list-presets", "List presets", a.listPresets)
 	rest.Add(g, rest.NeedRead, "GET /v1/presets/{name}", "get-preset", "Get a preset", a.getPreset)
-	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it", a.previewPolicy)
+	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it, and play an outage with it", a.previewPolicy)
+	rest.Add(g, rest.NeedRead, "POST "+endpointPath+"/policy/preview", "preview-endpoint-policy",
+		"Show what another policy would change for an endpoint", a.previewEndpointPolicy)
 }
 
 func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {
@@ -54,7 +58,7 @@ func (a *API) getPreset(_ context.Context, _ *rest.Call, in *presetInput) (*rest
 
 // previewPolicy resolves a candidate as an endpoint's level, so that the
 // operator's limits hold for it.
-func (a *API) previewPolicy(_ context.Context, _ *rest.Call, in *previewInput) (*rest.Output[view.Policy], error) {
+func (a *API) previewPolicy(ctx context.Context, _ *rest.Call, in *previewInput) (*rest.Output[view.PolicyPreview], error) {
 	bad := &rest.Invalid{}
 	level := newPolicy(bad, in.Body.Policy)
 	resolved, err := a.checkPolicy(bad, nil, level, false)
@@ -64,7 +68,12 @@ func (a *API) previewPolicy(_ context.Context, _ *rest.Call, in *previewInput) (
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	return outputPolicy(resolved)
+	out := &rest.Output[view.PolicyPreview]{}
+	if out.Body.Policy, err = view.OfPolicy(resolved); err != nil || in.Body.Simulate == nil {
+		return out, err
+	}
+	out.Body.Simulation, err = a.bench.Play(ctx, &resolved.Policy, in.Body.Simulate)
+	return out, err
 }
 
 // resolve expands a stored policy over the server's level. The operator's

@@ -139,6 +139,11 @@ func TestWrongRequestsAreRefusedWithoutATrace(t *testing.T) { //nolint:tparallel
 		"rotate to another kind":   {post, E + "/main/rotate-secret", wk, `{"scheme":"standard_ed25519"}`, nil, 422, "validation_failed", "scheme"},
 		"preview of a bad policy":  {post, "/v1/policies/preview", wk, `{"policy":{"timeout":{"total":"1h"}}}`, nil, 422, "invalid_policy", "policy.timeout.total"},
 		"preview without a policy": {post, "/v1/policies/preview", wk, `{}`, nil, 422, "validation_failed", "policy"},
+		"outage that is none":      {post, "/v1/policies/preview", wk, `{"policy":{},"simulate":{"outage":"soon"}}`, nil, 422, "validation_failed", "simulate.outage"},
+		"too many events":          {post, "/v1/policies/preview", wk, `{"policy":{},"simulate":{"rate":5000}}`, nil, 422, "validation_failed", "simulate.rate"},
+		"unknown destination":      {post, "/v1/policies/preview", wk, `{"policy":{},"simulate":{"destination":"moon"}}`, nil, 422, "validation_failed", "simulate.destination"},
+		"seed below zero":          {post, "/v1/policies/preview", wk, `{"policy":{},"simulate":{"seed":-1}}`, nil, 422, "validation_failed", "simulate.seed"},
+		"bad policy of one":        {post, E + "/main/policy/preview", wk, `{"policy":{"timeout":{"total":"1h"}}}`, nil, 422, "invalid_policy", "policy.timeout.total"},
 		"unknown preset":           {get, "/v1/presets/none", wk, nil, nil, 404, "not_found", ""},
 		// tenants and keys
 		"tenant without name":     {post, "/v1/tenants", w.admin, `{}`, nil, 422, "validation_failed", "name"},

@@ -35,6 +35,11 @@ var allowed = map[string]imports{
 		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/http/httpguts", "golang.org/x/net/idna"),
 	},
 
+	"internal/sim": {
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
+		libraries: in("go.yaml.in/yaml/v3"),
+	},
+
 	"internal/stats": {own: in("internal/hook")},
 	"internal/alert": {own: in("internal/hook", "internal/quantity", "internal/stats")},
 
@@ -103,7 +108,7 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
-			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -117,6 +122,7 @@ var allowed = map[string]imports{
 			"internal/api/rest", "internal/api/view",
 		),
 	},
+	"internal/api/trial": {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
@@ -128,7 +134,7 @@ var allowed = map[string]imports{
 
 	"internal/ui": {own: in(
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
-		"internal/ui/alerts", "internal/ui/overview", "internal/ui/settings",
+		"internal/ui/alerts", "internal/ui/overview", "internal/ui/playground", "internal/ui/settings",
 	)},
 	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
@@ -138,6 +144,7 @@ var allowed = map[string]imports{
 	"internal/ui/uitest": {own: in(
 		"internal/api", "internal/api/rest", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
 	)},
+	"internal/ui/playground": {own: section.own, libraries: in("go.yaml.in/yaml/v3")},
 
 	"internal/ui/session": {own: in("internal/hook")},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
@@ -163,11 +170,11 @@ var allowed = map[string]imports{
 	"internal/lab/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/lab/pgtest":    {own: in("internal/lab/pgcluster")},
 	"internal/lab/promtest":  {},
-	"internal/lab/sink":      {own: in("internal/hook", "internal/quantity", "receiver")},
-	"internal/lab/sim": {
-		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
-		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
+	"internal/lab/simplot": {
+		own:       in("internal/quantity", "internal/sim"),
+		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot"),
 	},
+	"internal/lab/sink": {own: in("internal/hook", "internal/quantity", "receiver")},
 	"internal/lab/bench": {
 		own:       in("internal/lab/bench/histogram", "internal/lab/bench/usage", "internal/lab/bench/wire", "internal/lab/pgcluster"),
 		libraries: in("gonum.org/v1/plot"),
@@ -180,17 +187,17 @@ var allowed = map[string]imports{
 	"internal/cli": {
 		own: in(
 			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
-			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/sim", "internal/lab/sink", "receiver",
+			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
 	"internal/archtest": {},
 
-	"test/process":       {}, // drives the binary from outside
-	"test/torture":       {}, // so does this
-	"test/browser":       {}, // and this, through the dashboard
-	"test/program":       {},
-	"test/demo":          {own: in("test/program", "test/seed")},
+	"test/process": {}, // drives the binary from outside
+	"test/torture": {}, // so does this
+	"test/browser": {}, // and this, through the dashboard
+	"test/program": {},
+	"test/demo":    {own: in("test/program", "test/seed")},
 	"test/seed": { // writes a past that a server goes on with
 		own: in(
 			"internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/ui/alerts"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
+	"github.com/breakwaterhq/breakwater/internal/ui/playground"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 	"github.com/breakwaterhq/breakwater/internal/ui/settings"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
@@ -39,7 +40,12 @@ var places = []site.Place{
 
 // sections are the parts of the dashboard.
 func sections() []site.Section {
-	return []site.Section{alerts.Section(), overview.Section(), settings.Section()}
+	return []site.Section{
+		overview.Section(),
+		alerts.Section(),
+		playground.Section(),
+		settings.Section(),
+	}
 }
 
 // New checks cfg, reads the templates, and starts nothing.

@@ -37,8 +37,9 @@ func (st *Strategy) sender(w *world, d *destination, rng *rand.Rand) sender {
 }
 
 const (
-	lawName   = "law"
-	lawPrefix = "law:" // before the name of a schedule
+	lawName     = "law"
+	lawPrefix   = "law:" // before the name of a schedule
+	retriesName = "retries"
 )
 
 // classicLimit is the fixed limit that strategies are compared with.
@@ -125,6 +126,22 @@ func ParseStrategy(name string) (Strategy, error) {
 		return parseLaw(name, all[i].Policy, parts[1:])
 	}
 	return parseClassic(name, all[i], parts[1:])
+}
+
+// Send returns a way to send under a policy of the caller: law, or retries with the
+// modifiers of ParseStrategy, such as retries+cap10+hold.
+func Send(how string, p policy.Policy) (Strategy, error) {
+	name, modifiers, _ := strings.Cut(how, "+")
+	switch {
+	case how == lawName:
+		return Law(how, p), nil
+	case name != retriesName:
+		return Strategy{}, fmt.Errorf("must be %s, or %s with +cap10, +burn or +hold", lawName, retriesName)
+	case modifiers == "":
+		return newClassic(policy.PresetInfo{Name: name, Policy: p}, 0, noBreaker), nil
+	default:
+		return parseClassic(how, policy.PresetInfo{Name: name, Policy: p}, strings.Split(modifiers, "+"))
+	}
 }
 
 func parseLaw(name string, p policy.Policy, modifiers []string) (Strategy, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 func TestReadScenario(t *testing.T) {
@@ -64,7 +64,7 @@ goals: recrashes==0,live_p99<=1m
 
 func TestExampleScenario(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../../docs/scenarios/example.yaml")
+	raw, err := os.ReadFile("../../docs/scenarios/example.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestBuiltInScenarios(t *testing.T) {
 // FuzzReadScenario: no file may crash the reader, and what it takes can be
 // simulated.
 func FuzzReadScenario(f *testing.F) {
-	raw, err := os.ReadFile("../../../docs/scenarios/example.yaml")
+	raw, err := os.ReadFile("../../docs/scenarios/example.yaml")
 	if err != nil {
 		f.Fatal(err)
 	}

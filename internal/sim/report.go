@@ -24,8 +24,8 @@ func NewReport(s Scenario, st Strategy, results []Result) Report {
 	return Report{Scenario: s, Strategy: st.Name, About: st.About, Summary: Summarise(results), Results: results}
 }
 
-// trace is that of the first run; an empty one when there is none.
-func (r *Report) trace() *Trace {
+// Trace is that of the first run; an empty one when there is none.
+func (r *Report) Trace() *Trace {
 	if len(r.Results) == 0 || r.Results[0].Trace == nil {
 		return &Trace{Capacity: 1}
 	}
@@ -48,7 +48,7 @@ func WriteCSV(w io.Writer, reports []Report) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"strategy", "second", "arrivals", "delivered", "limit"}) // Flush tells
 	for i := range reports {
-		t := reports[i].trace()
+		t := reports[i].Trace()
 		for second := range t.Arrivals {
 			limit := "" // not known, or nothing is sent
 			if t.Limit[second] > 0 {
@@ -66,29 +66,3 @@ func WriteCSV(w io.Writer, reports []Report) error {
 	}
 	return nil
 }
-
-// column is a stretch of a trace, as a chart shows it.
-type column struct {
-	at        float64 // seconds from the beginning
-	arrivals  float64 // the most of one second: a peak must not be averaged away
-	delivered float64 // per second on average
-}
-
-// columns cuts the first seconds of a trace into at most so many columns.
-func (t *Trace) columns(most, length int) []column {
-	width := max(1, (length+most-1)/most)
-	var list []column
-	for from := 0; from < min(length, len(t.Arrivals)); from += width {
-		c := column{at: float64(from) + float64(width)/2}
-		to := min(from+width, len(t.Arrivals))
-		for i := from; i < to; i++ {
-			c.arrivals = max(c.arrivals, float64(t.Arrivals[i]))
-			c.delivered += float64(t.Delivered[i]) / float64(to-from)
-		}
-		list = append(list, c)
-	}
-	return list
-}
-
-// least is what a logarithmic axis shows for nothing.
-func (t *Trace) least() float64 { return min(0.5, t.Capacity/20) }

@@ -9,6 +9,7 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -78,6 +79,7 @@ type world struct {
 	read     time.Time
 	agenda   agenda
 	stopAt   float64
+	steps    int // tasks that it may take; 0: any number
 	recovery float64
 	half     float64 // of a network round trip
 	timeout  float64
@@ -151,8 +153,9 @@ func newWorld(s *Scenario, st *Strategy, seed uint64) *world {
 const maxCrashes = 10
 
 // patience is how many tasks may pass before a run notices that it is no longer
-// wanted.
-const patience = 1 << 14
+// wanted, and lets others have its processor: well below a millisecond, because
+// it may run in a server that has other things to do.
+const patience = 1 << 10
 
 // run plays the scenario to its end, or until ctx is done.
 func (w *world) run(ctx context.Context) error {
@@ -163,8 +166,14 @@ func (w *world) run(ctx context.Context) error {
 		if !ok || t.at > w.stopAt || w.metrics.crashes >= most {
 			return nil
 		}
-		if n%patience == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if n%patience == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if w.steps > 0 && n > w.steps {
+				return ErrTooLong
+			}
+			runtime.Gosched()
 		}
 		w.now = t.at
 		w.perform(t)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
 	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 // within is the law under a rate that an operator has set: it never reaches a

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 func TestStrategyNames(t *testing.T) {

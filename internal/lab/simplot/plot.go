@@ -1,4 +1,4 @@
-package sim
+package simplot
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/breakwaterhq/breakwater/internal/quantity"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 const (
@@ -32,7 +33,7 @@ var (
 
 // WriteSVG draws the first run of each report, one panel below the other with
 // the same axes: arrivals, deliveries and capacity on a logarithmic axis.
-func WriteSVG(w io.Writer, reports []Report) error {
+func WriteSVG(w io.Writer, reports []sim.Report) error {
 	canvas := vgsvg.New(plotWidth, panelHeight*vg.Length(len(reports)))
 	if err := drawPanels(draw.New(canvas), reports); err != nil {
 		return err
@@ -44,7 +45,7 @@ func WriteSVG(w io.Writer, reports []Report) error {
 }
 
 // WritePNG draws the same picture as WriteSVG.
-func WritePNG(w io.Writer, reports []Report) error {
+func WritePNG(w io.Writer, reports []sim.Report) error {
 	canvas := vgimg.PngCanvas{Canvas: vgimg.New(plotWidth, panelHeight*vg.Length(len(reports)))}
 	if err := drawPanels(draw.New(canvas), reports); err != nil {
 		return err
@@ -61,12 +62,12 @@ type axes struct {
 	least, most float64
 }
 
-func drawPanels(c draw.Canvas, reports []Report) error {
+func drawPanels(c draw.Canvas, reports []sim.Report) error {
 	shared := axes{least: math.Inf(1)}
 	for i := range reports {
-		t := reports[i].trace()
+		t := reports[i].Trace()
 		shared.length = max(shared.length, len(t.Arrivals))
-		shared.least = min(shared.least, t.least())
+		shared.least = min(shared.least, least(t))
 		shared.most = max(shared.most, 2*t.Capacity)
 		for _, n := range t.Arrivals {
 			shared.most = max(shared.most, 1.5*float64(n))
@@ -93,8 +94,8 @@ func drawPanels(c draw.Canvas, reports []Report) error {
 	return nil
 }
 
-func panel(r *Report, shared axes) (*plot.Plot, error) {
-	t := r.trace()
+func panel(r *sim.Report, shared axes) (*plot.Plot, error) {
+	t := r.Trace()
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("%s (%s, seed %d)", r.Strategy, r.Scenario.Name, r.Results[0].Seed)
 	p.Y.Label.Text = "requests per second"
@@ -109,9 +110,10 @@ func panel(r *Report, shared axes) (*plot.Plot, error) {
 	}
 	capacity := plotter.XYs{{X: 0, Y: t.Capacity}, {X: p.X.Max, Y: t.Capacity}}
 	var arrivals, delivered plotter.XYs
-	for _, c := range t.columns(plotColumns, shared.length) {
-		arrivals = append(arrivals, plotter.XY{X: c.at, Y: max(c.arrivals, shared.least)})
-		delivered = append(delivered, plotter.XY{X: c.at, Y: max(c.delivered, shared.least)})
+	columns, _ := t.Columns(plotColumns, shared.length)
+	for _, c := range columns {
+		arrivals = append(arrivals, plotter.XY{X: c.At, Y: max(float64(c.Arrivals), shared.least)})
+		delivered = append(delivered, plotter.XY{X: c.At, Y: max(c.Delivered, shared.least)})
 	}
 	for _, l := range []struct {
 		name   string
@@ -134,9 +136,9 @@ func panel(r *Report, shared axes) (*plot.Plot, error) {
 }
 
 // addOutages shades the times in which the endpoint is down by the script.
-func addOutages(p *plot.Plot, outages []Outage, shared axes) error {
+func addOutages(p *plot.Plot, outages []sim.Outage, shared axes) error {
 	for i, o := range outages {
-		from, to := o.At.seconds(), o.end()
+		from, to := time.Duration(o.At).Seconds(), time.Duration(o.At+o.For).Seconds()
 		area, err := plotter.NewPolygon(plotter.XYs{
 			{X: from, Y: shared.least}, {X: to, Y: shared.least}, {X: to, Y: shared.most}, {X: from, Y: shared.most},
 		})

@@ -2,25 +2,38 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 )
 
 // Run plays a scenario once. A seed always gives the same result.
 func Run(s Scenario, st Strategy, seed uint64) Result {
-	r, _ := run(context.Background(), &s, &st, seed, nil) // nobody cancels
+	r, _ := run(context.Background(), newWorld(&s, &st, seed), seed) // nobody cancels
 	return r
+}
+
+// ErrTooLong means that a run took more steps than it was given.
+var ErrTooLong = errors.New("the run takes too many steps")
+
+// RunWithin is Run with an end: that of ctx, or so many steps, of which a request
+// takes four or five. A run that takes more gives ErrTooLong, on a slow machine as on a
+// fast one.
+func RunWithin(ctx context.Context, s Scenario, st Strategy, seed uint64, steps int) (Result, error) {
+	w := newWorld(&s, &st, seed)
+	w.steps = steps
+	return run(ctx, w, seed)
 }
 
 // Watch is Run for those who want to see every move of the lanes.
 func Watch(s Scenario, st Strategy, seed uint64, observe func(Moment)) Result {
-	r, _ := run(context.Background(), &s, &st, seed, observe)
+	w := newWorld(&s, &st, seed)
+	w.observe = observe
+	r, _ := run(context.Background(), w, seed)
 	return r
 }
 
-func run(ctx context.Context, s *Scenario, st *Strategy, seed uint64, observe func(Moment)) (Result, error) {
-	w := newWorld(s, st, seed)
-	w.observe = observe
+func run(ctx context.Context, w *world, seed uint64) (Result, error) {
 	if err := w.run(ctx); err != nil {
 		return Result{}, err
 	}
@@ -42,7 +55,7 @@ func RunMany(ctx context.Context, s Scenario, st Strategy, seeds []uint64, worke
 				if i >= len(seeds) {
 					return
 				}
-				r, err := run(ctx, &s, &st, seeds[i], nil)
+				r, err := run(ctx, newWorld(&s, &st, seeds[i]), seeds[i])
 				if err != nil {
 					return // ctx is done
 				}

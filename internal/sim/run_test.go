@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 // firstSeed begins the seeds of the tests: none of them was used to tune the

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
 	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 // TestPoisonLockOut: events that always fail once kept a healthy endpoint shut.

@@ -1,4 +1,7 @@
-package sim
+// Package simplot draws what the simulator found: for a terminal, and as a picture.
+//
+// It runs nothing, and the server has no need of it: the dashboard draws its own.
+package simplot
 
 import (
 	"fmt"
@@ -8,6 +11,7 @@ import (
 	"github.com/guptarohit/asciigraph"
 
 	"github.com/breakwaterhq/breakwater/internal/quantity"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 const (
@@ -17,18 +21,18 @@ const (
 
 // Chart draws the first run of a report for a terminal: arrivals, deliveries
 // and capacity per second on a logarithmic axis, without colours.
-func Chart(r *Report) string {
-	t := r.trace()
-	columns := t.columns(chartWidth, len(t.Arrivals))
+func Chart(r *sim.Report) string {
+	t := r.Trace()
+	columns, _ := t.Columns(chartWidth, len(t.Arrivals))
 	if len(columns) < 2 {
 		return ""
 	}
-	height := func(perSecond float64) float64 { return math.Log10(max(perSecond, t.least())) }
+	height := func(perSecond float64) float64 { return math.Log10(max(perSecond, least(t))) }
 	series := make([][]float64, 3) // what is drawn last is on top
 	for _, c := range columns {
 		series[0] = append(series[0], height(t.Capacity))
-		series[1] = append(series[1], height(c.delivered))
-		series[2] = append(series[2], height(c.arrivals))
+		series[1] = append(series[1], height(c.Delivered))
+		series[2] = append(series[2], height(float64(c.Arrivals)))
 	}
 	caption := fmt.Sprintf("%s in %s, seed %d: requests per second   ─╮ arrivals   · delivered   = capacity",
 		r.Strategy, r.Scenario.Name, r.Results[0].Seed)
@@ -61,3 +65,6 @@ func shortTime(s float64) string {
 	}
 	return quantity.FormatDuration(d)
 }
+
+// least is what a logarithmic axis shows for nothing.
+func least(t *sim.Trace) float64 { return min(0.5, t.Capacity/20) }
