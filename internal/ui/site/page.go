@@ -31,6 +31,12 @@ type Page struct {
 	Load func(*Visit) (any, error)
 }
 
+// Redirect is what Load returns when what is asked for is at another address. It must
+// be one of the dashboard.
+type Redirect struct{ To string }
+
+func (r *Redirect) Error() string { return "it is at " + r.To }
+
 var unknown = Page{Title: "Not found", Load: func(*Visit) (any, error) { return nil, notFound() }}
 
 func notFound() *Problem {
@@ -172,6 +178,10 @@ func (s *Site) show(w http.ResponseWriter, r *http.Request, p *Page) {
 	f.Note = takeNote(w, r)
 	v.Frame = f
 	if f.Content, err = s.load(v, p); err != nil {
+		if elsewhere := new(Redirect); errors.As(err, &elsewhere) {
+			http.Redirect(w, r, elsewhere.To, http.StatusSeeOther)
+			return
+		}
 		s.showProblem(w, f, err)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 )
@@ -23,6 +24,9 @@ type Visit struct {
 	backend *backend
 	session session.Session
 	tenant  string // that is looked at; empty: all
+
+	endpoints map[string]*view.Endpoint // that were asked for
+	tenants   map[string]string         // names
 }
 
 // Me is who is logged in.
