@@ -200,7 +200,7 @@ var allowed = map[string]imports{
 	"test/demo":    {own: in("test/program", "test/seed")},
 	"test/seed": { // writes a past that a server goes on with
 		own: in(
-			"internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",
+			"internal/api/rest", "internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",
 			"internal/store", "internal/store/sqlite", "internal/store/postgres", "test/program",
 		),
 		libraries: in("github.com/jackc/pgx/v5"),

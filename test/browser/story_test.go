@@ -92,7 +92,7 @@ func TestPagesForEverybody(t *testing.T) {
 				t.Run(v.name, func(t *testing.T) {
 					b := both.of(&v).in(t)
 					path := v.at(s.Places)
-					b.visit(path)
+					b.visitAs(path, v.want())
 					if !strings.Contains(b.text("body"), v.see) {
 						t.Errorf("%s does not say %q; it says %q", path, v.see, b.text("body"))
 					}
@@ -111,7 +111,7 @@ func TestFirstLoadIsSmall(t *testing.T) {
 	s := story(t)
 	both := openBoth(t, s, desk)
 	for _, v := range views {
-		t.Run(v.name, func(t *testing.T) { both.of(&v).in(t).checkFirstLoad(v.at(s.Places)) })
+		t.Run(v.name, func(t *testing.T) { both.of(&v).in(t).checkFirstLoad(v.at(s.Places), v.want()) })
 	}
 }
 
@@ -124,7 +124,7 @@ func TestPagesWithoutScript(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			b := both.of(&v).in(t)
 			path := v.at(s.Places)
-			b.visit(path)
+			b.visitAs(path, v.want())
 			if !strings.Contains(b.text("body"), v.see) {
 				t.Errorf("%s does not say %q without JavaScript", path, v.see)
 			}

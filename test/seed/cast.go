@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/vault"
@@ -103,6 +104,28 @@ func (w *writer) enter(ctx context.Context, tenants []*tenant, all []*destinatio
 		if err := w.enterEndpoint(ctx, d, w.ago(time.Duration(30-2*i)*24*time.Hour-time.Duration(i)*time.Hour)); err != nil {
 			return fmt.Errorf("endpoint %s: %w", d.uid, err)
 		}
+	}
+	return nil
+}
+
+// enterKeys writes the keys of people who look at the story.
+func (w *writer) enterKeys(ctx context.Context, tenants []*tenant) error {
+	for i, k := range []struct {
+		name, title string
+		scope       hook.Scope
+		of          hook.ID
+	}{
+		{"ops", "ops", hook.ScopeAdmin, 0}, {"viewer", "viewer", hook.ScopeAdminRead, 0},
+		{"acme", "acme support", hook.ScopeTenantWrite, tenants[0].id}, {"globex", "globex support", hook.ScopeTenantRead, tenants[1].id},
+		{"publish", "shop", hook.ScopeTenantSend, tenants[0].id},
+	} {
+		text, prefix, hash := rest.NewKey(rand.Reader)
+		at := w.ago(time.Duration(40-i) * day)
+		row := hook.APIKey{ID: w.id(at), TenantID: k.of, Name: k.title, Prefix: prefix, Hash: hash, Scope: k.scope, CreatedAt: at}
+		if err := w.db.CreateKey(ctx, row, w.audit(k.of, at, "key ops", "key.create", hook.KeyPrefix.Format(row.ID), map[string]any{"name": k.title})); err != nil {
+			return fmt.Errorf("key %s: %w", k.name, err)
+		}
+		w.places.Keys[k.name] = text
 	}
 	return nil
 }

@@ -97,6 +97,9 @@ func tell(ctx context.Context, path, encryptionKey string, now time.Time) (*writ
 	if err := w.enter(ctx, tenants, all); err != nil {
 		return nil, nil, err
 	}
+	if err := w.enterKeys(ctx, tenants); err != nil {
+		return nil, nil, err
+	}
 	for _, chapter := range []func(context.Context, []*destination) error{w.writeRows, w.writeLanes, w.writeNews, w.writeAlerts, w.writeReplay} {
 		if err := chapter(ctx, all); err != nil {
 			return nil, nil, err
