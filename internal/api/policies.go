@@ -21,7 +21,7 @@ type presetInput struct {
 type previewInput struct {
 	Body struct {
 		Policy   json.RawMessage `json:"policy" doc:"A policy level, tried over the server's."`
-		Simulate *trial.Outage    `json:"simulate,omitempty" doc:"An outage to play in virtual time: nothing is sent. One runs at a time; what would take more than 2 s of computing is refused with 422."`
+		Simulate *trial.Outage   `json:"simulate,omitempty" doc:"An outage to play in virtual time: nothing is sent. One runs at a time; what would take more than 2 s of computing is refused with 422."`
 	}
 }
 

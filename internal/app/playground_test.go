@@ -97,7 +97,8 @@ func TestPlaygroundShowsWhatItsAddressSays(t *testing.T) {
 		"what the form has": {"preset=default&from=default&retry.max_attempts=8&retry.backoff.base=30s&breaker.max_hold=3d", []string{"as <code>default</code>"}, nil},
 		"another preset takes changes along, and nothing else": {
 			"preset=full-5&from=default&retry.max_attempts=8&breaker.max_hold=1d",
-			[]string{"1 change from <code>full-5</code>", `name="retry.max_attempts" value="5"`}, nil,
+			[]string{"1 change from <code>full-5</code>", `name="retry.max_attempts" value="5"`},
+			nil,
 		},
 		"another kind of waits": {"preset=default&from=default&retry.backoff.kind=schedule&retry.backoff.base=30s&retry.backoff.multiplier=3&retry.backoff.cap=6h", []string{
 			`name="retry.backoff.delays" value="30s, 2m, 10m, 1h"`,
@@ -119,7 +120,8 @@ func TestPlaygroundShowsWhatItsAddressSays(t *testing.T) {
 		"a schedule that is no preset":  {quickly + "&compare=exp-nojitter%2Bhold", []string{"arrivals, exp-nojitter+hold"}, nil},
 		"markup in every field": {
 			"preset=<script>x</script>&retry.max_elapsed=\"><script>x</script>&classify.statuses.<b>=1&outage=<script>&compare=<script>&yaml=" + url.QueryEscape("<script>x</script>: <script>"),
-			nil, []string{"<script>x", "<b>=", `value=""><`},
+			nil,
+			[]string{"<script>x", "<b>=", `value=""><`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,15 +13,23 @@ func Run(s Scenario, st Strategy, seed uint64) Result {
 	return r
 }
 
-// ErrTooLong means that a run took more steps than it was given.
-var ErrTooLong = errors.New("the run takes too many steps")
+// Limits bound what a run may cost, on a slow machine as on a fast one. Zero bounds
+// nothing.
+type Limits struct {
+	Steps  int // of which a request takes four or five
+	Events int // that wait at the same time
+}
 
-// RunWithin is Run with an end: that of ctx, or so many steps, of which a request
-// takes four or five. A run that takes more gives ErrTooLong, on a slow machine as on a
-// fast one.
-func RunWithin(ctx context.Context, s Scenario, st Strategy, seed uint64, steps int) (Result, error) {
+// What a run reports that would cost more than its limits.
+var (
+	ErrTooLong = errors.New("the run takes too many steps")
+	ErrTooMany = errors.New("too many events wait")
+)
+
+// RunWithin is Run with an end: that of ctx, or its limits.
+func RunWithin(ctx context.Context, s Scenario, st Strategy, seed uint64, most Limits) (Result, error) {
 	w := newWorld(&s, &st, seed)
-	w.steps = steps
+	w.most = most
 	return run(ctx, w, seed)
 }
 

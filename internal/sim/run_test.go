@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
@@ -276,6 +277,41 @@ func TestPolicyTimeout(t *testing.T) {
 		})
 		if longest < want-time.Millisecond || longest > want+time.Millisecond {
 			t.Errorf("%s: a probe into the black hole takes %v, want %v", name, longest, want)
+		}
+	}
+}
+
+func TestRunKeepsItsLimits(t *testing.T) {
+	t.Parallel()
+	s, st := sim.Base(), strategy(t, "law")
+	for want, most := range map[error]sim.Limits{sim.ErrTooLong: {Steps: 20_000}, sim.ErrTooMany: {Events: 3000}} {
+		if _, err := sim.RunWithin(t.Context(), s, st, 1, most); !errors.Is(err, want) {
+			t.Errorf("%+v: %v", most, err)
+		}
+	}
+	got, err := sim.RunWithin(t.Context(), s, st, 1, sim.Limits{Steps: 10_000_000, Events: 100_000})
+	if diff := cmp.Diff(sim.Run(s, st, 1), got, cmpopts.EquateNaNs()); err != nil || diff != "" {
+		t.Errorf("%v; within its limits (-without +with):\n%s", err, diff)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := sim.RunWithin(ctx, s, st, 1, sim.Limits{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestSendUnderAPolicyOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	p := policy.Default()
+	p.Retry.MaxAttempts = 3
+	for _, how := range []string{"law", "retries", "retries+cap10", "retries+cap10+hold", "retries+burn"} {
+		if st, err := sim.Send(how, p); err != nil || st.Name != how || st.Policy.Retry.MaxAttempts != 3 {
+			t.Errorf("%s: %+v, %v", how, st.Name, err)
+		}
+	}
+	for _, how := range []string{"", "law+", "law:full-5", "retry", "retries+", "retries+moon", "full-5"} {
+		if _, err := sim.Send(how, p); err == nil {
+			t.Errorf("%q is taken", how)
 		}
 	}
 }

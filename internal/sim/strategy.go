@@ -131,13 +131,13 @@ func ParseStrategy(name string) (Strategy, error) {
 // Send returns a way to send under a policy of the caller: law, or retries with the
 // modifiers of ParseStrategy, such as retries+cap10+hold.
 func Send(how string, p policy.Policy) (Strategy, error) {
-	name, modifiers, _ := strings.Cut(how, "+")
+	name, modifiers, modified := strings.Cut(how, "+")
 	switch {
 	case how == lawName:
 		return Law(how, p), nil
 	case name != retriesName:
 		return Strategy{}, fmt.Errorf("must be %s, or %s with +cap10, +burn or +hold", lawName, retriesName)
-	case modifiers == "":
+	case !modified:
 		return newClassic(policy.PresetInfo{Name: name, Policy: p}, 0, noBreaker), nil
 	default:
 		return parseClassic(how, policy.PresetInfo{Name: name, Policy: p}, strings.Split(modifiers, "+"))

@@ -79,7 +79,7 @@ type world struct {
 	read     time.Time
 	agenda   agenda
 	stopAt   float64
-	steps    int // tasks that it may take; 0: any number
+	most     Limits
 	recovery float64
 	half     float64 // of a network round trip
 	timeout  float64
@@ -167,16 +167,25 @@ func (w *world) run(ctx context.Context) error {
 			return nil
 		}
 		if n%patience == 0 {
-			if err := ctx.Err(); err != nil {
+			if err := w.tooMuch(ctx, n); err != nil {
 				return err
-			}
-			if w.steps > 0 && n > w.steps {
-				return ErrTooLong
 			}
 			runtime.Gosched()
 		}
 		w.now = t.at
 		w.perform(t)
+	}
+}
+
+// tooMuch says why a run ends before its time, after so many tasks.
+func (w *world) tooMuch(ctx context.Context, tasks int) error {
+	switch {
+	case w.most.Steps > 0 && tasks > w.most.Steps:
+		return ErrTooLong
+	case w.most.Events > 0 && len(w.events) > w.most.Events: // what has ended is used again
+		return ErrTooMany
+	default:
+		return ctx.Err()
 	}
 }
 

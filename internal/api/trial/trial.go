@@ -45,19 +45,24 @@ const (
 	defaultSeed     = 1
 )
 
-// Bounds of one run. A step takes about 0.6 µs and an event that waits about 500
-// bytes, so that a run ends within 2 s of one core and 100 MB even on slow machines.
+// Bounds of one run. A step takes about 0.6 µs and an event that waits about 300
+// bytes, so that a run ends within 2 s of one core and 60 MB of data even on slow
+// machines.
 const (
-	maxSteps  = 2_000_000
-	maxOutage = 24 * time.Hour
-	maxHeld   = 100_000 // events of the outage
-	maxPoints = 300     // of a series
+	maxSteps   = 2_000_000
+	maxWaiting = 150_000 // events
+	maxOutage  = 24 * time.Hour
+	maxHeld    = 100_000 // events of the outage
+	maxPoints  = 300     // of a series
 
 	// patience is how long a run may take where it hardly gets a core, turn how long
 	// others wait for theirs.
 	patience = 20 * time.Second
 	turn     = 5 * time.Second
 )
+
+// minHorizon is how long to look after the recovery even if there is little to drain.
+const minHorizon = 30 * time.Minute
 
 // before is how long ordinary traffic is shown before the outage.
 const before = 2 * time.Minute
@@ -100,8 +105,11 @@ func (b *Bench) Play(ctx context.Context, p *policy.Policy, in *Outage) (*view.S
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	seed := cmp.Or(in.Seed, defaultSeed)
-	r, err := sim.RunWithin(limited, *scenario, strategy, seed, maxSteps)
+	r, err := sim.RunWithin(limited, *scenario, strategy, seed, sim.Limits{Steps: maxSteps, Events: maxWaiting})
 	switch {
+	case errors.Is(err, sim.ErrTooMany):
+		return nil, rest.FieldError("simulate", "too_expensive", fmt.Sprintf(
+			"lets more than %d events wait: under this policy they come faster than they leave, or the outage is too long for the rate", maxWaiting))
 	case errors.Is(err, sim.ErrTooLong):
 		return nil, rest.FieldError("simulate", "too_expensive",
 			"takes more than 2 s of computing: lower the rate, shorten the outage, or leave more capacity to drain the backlog with")
@@ -212,6 +220,10 @@ func scenarioOf(destination string, rate, capacity float64, latency, outage time
 	s.Name, s.Goals, s.Batch, s.Timeout = destination, "", 0, 0 // the policy has the timeout
 	s.Capacity, s.Load, s.Latency = capacity, rate/capacity, sim.Duration(latency)
 	s.Outages = []sim.Outage{{At: sim.Duration(before), For: sim.Duration(outage)}}
+	// Whatever has not drained by then is taken not to drain: a sender that knew the
+	// capacity would need a third of it.
+	drain := rate * outage.Seconds() / (capacity - rate)
+	s.Horizon = sim.Duration(time.Duration(3*drain)*time.Second + minHorizon)
 	switch destination {
 	case "cold":
 		s.Warmup = sim.Warmup{From: 0.3, Over: sim.Duration(2 * time.Minute)}

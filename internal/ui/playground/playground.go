@@ -151,7 +151,10 @@ func read(v *site.Visit) (*tried, error) {
 			maps.DeleteFunc(given, func(path, text string) bool { return was[path] == text })
 		}
 	}
-	return t, t.resolve(v, given.differing(t.base))
+	if err := t.resolve(v, given.differing(t.base)); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // readBase reads what the preset gives. One that is not known is the server's.
