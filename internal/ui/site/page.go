@@ -53,13 +53,13 @@ type Frame struct {
 	Node    string
 	Theme   string // light, dark; empty: as the system says
 	Now     time.Time
-	Path    string // of the page
-	Here    string // the page with its query
-	Live    bool   // the page has blocks that are kept current
-	Firing  int    // alerts
+	Path    string   // of the page
+	Here    string   // the page with its query
+	Live    bool     // the page has blocks that are kept current
+	Firing  int      // alerts
 	Tenants []string // that can be picked
-	Tenant  string // that is looked at; empty: all
-	Note    *Note  // what the last form did
+	Tenant  string   // that is looked at; empty: all
+	Note    *Note    // what the last form did
 	Form    *Form
 	Content any
 }
