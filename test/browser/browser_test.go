@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -51,6 +50,7 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
+	defer endStory()
 	return m.Run()
 }
 
@@ -82,7 +82,6 @@ func startBrowser(path, profile string) (ctx context.Context, stop func(), err e
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(profile),
-		chromedp.WSURLReadTimeout(3*time.Minute), // others use the machine too
 		chromedp.WindowSize(desk.width, desk.height),
 		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("hide-scrollbars", true),
@@ -98,7 +97,7 @@ func startBrowser(path, profile string) (ctx context.Context, stop func(), err e
 	allocated, free := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocated)
 	stop = func() { cancel(); free() }
-	if err := chromedp.Run(ctx); err != nil {
+	if err := chromedp.Do(ctx); err != nil {
 		stop()
 		return nil, nil, err
 	}

@@ -117,7 +117,7 @@
 		judge(el, el instanceof SVGElement ? s.fill : s.color, s, n.data)
 	}
 
-	const fields = [...document.querySelectorAll("input:not([type=hidden]), select, textarea")]
+	const fields = [...document.querySelectorAll("input:not([type=hidden], [hidden]), select, textarea")]
 	for (const el of fields) {
 		if (!el.labels?.length && !el.getAttribute("aria-label") && !el.getAttribute("aria-labelledby")) say(`no label: ${name(el)}`)
 		if (!visible(el) || off(el)) continue

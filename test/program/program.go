@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // What every server that is started here is told.
@@ -35,7 +36,10 @@ func Build(ctx context.Context, dir string) (string, error) {
 
 // AnyPort draws a port below those that Linux gives to connections: one of these
 // could otherwise take the port of a server that is being restarted, and keep it.
-func AnyPort() int { return 18000 + rand.IntN(14000) }
+func AnyPort() int {
+	drawn := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid())))
+	return 18000 + drawn.IntN(14000)
+}
 
 // Options say how a server is started.
 type Options struct {

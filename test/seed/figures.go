@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 // figures makes the logs of a day, one for each minute.
@@ -163,10 +164,10 @@ func (w *writer) latencies(l *stats.Log, d *destination, n uint64, counter func(
 	}
 }
 
-// addFigures adds records up in the store.
-func (w *writer) fold(ctx context.Context) error {
+// fold adds up all logs.
+func fold(ctx context.Context, db store.StatsKeeper) error {
 	for {
-		n, err := w.db.FoldStats(ctx, 1<<20)
+		n, err := db.FoldStats(ctx, 1<<20)
 		if err != nil || n == 0 {
 			return err
 		}

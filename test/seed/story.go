@@ -3,11 +3,15 @@ package seed
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/breakwaterhq/breakwater/internal/stats"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
 )
 
@@ -19,17 +23,63 @@ func Story(ctx context.Context, dir, encryptionKey string, now time.Time) (*Plac
 	if err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
 	}
-	if err := logFigures(ctx, path, records); err != nil {
-		return nil, fmt.Errorf("seed: figures: %w", err)
-	}
-	if w.db, err = sqlite.Open(ctx, path, sqlite.Options{}); err != nil {
+	return &w.places, keepFigures(ctx, path, records)
+}
+
+// BulkSQLite is Bulk into a new data folder.
+func BulkSQLite(ctx context.Context, dir, encryptionKey string, size Size, now time.Time, progress func(done int)) (*Places, error) {
+	path := filepath.Join(dir, sqlite.FileName)
+	db, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
 		return nil, err
 	}
-	if err := w.fold(ctx); err != nil {
-		_ = w.db.Close()
+	places, records, err := Bulk(ctx, db, encryptionKey, size, now, progress)
+	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
 	}
-	return &w.places, w.db.Close()
+	return places, keepFigures(ctx, path, records)
+}
+
+// BulkPostgres is Bulk into an empty database.
+func BulkPostgres(ctx context.Context, dsn, encryptionKey string, size Size, now time.Time, progress func(done int)) (*Places, error) {
+	db, err := postgres.Open(ctx, dsn, postgres.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	places, records, err := Bulk(ctx, db, encryptionKey, size, now, progress)
+	if err != nil {
+		return nil, fmt.Errorf("seed: %w", err)
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	rows := pgx.CopyFromSlice(len(records), func(i int) ([]any, error) { return []any{records[i].At.Unix(), records[i].Packed}, nil })
+	if _, err := conn.CopyFrom(ctx, pgx.Identifier{"stats_log"}, []string{"at", "data"}, rows); err != nil {
+		return nil, fmt.Errorf("seed: figures: %w", err)
+	}
+	if err := fold(ctx, db); err != nil {
+		return nil, fmt.Errorf("seed: %w", err)
+	}
+	_, err = conn.Exec(ctx, "ANALYZE")
+	return places, err
+}
+
+// keepFigures puts figures into a store that nobody has open.
+func keepFigures(ctx context.Context, path string, records []stats.Record) error {
+	if err := logFigures(ctx, path, records); err != nil {
+		return fmt.Errorf("seed: figures: %w", err)
+	}
+	db, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(fold(ctx, db), db.Close()); err != nil {
+		return fmt.Errorf("seed: figures: %w", err)
+	}
+	return nil
 }
 
 // tell writes everything but the figures, which it returns.

@@ -35,6 +35,7 @@ type Town struct {
 	mu    sync.Mutex
 	moods map[string]Mood // by host
 	free  map[string]time.Time
+	rng   *mathrand.Rand
 }
 
 // Mood is how a host answers.
@@ -47,7 +48,7 @@ type Mood struct {
 
 // OpenTown starts the town. Files go into dir.
 func OpenTown(dir string) (*Town, error) {
-	t := &Town{moods: map[string]Mood{}, free: map[string]time.Time{}}
+	t := &Town{moods: map[string]Mood{}, free: map[string]time.Time{}, rng: mathrand.New(mathrand.NewPCG(5, 6))}
 	_, all := cast()
 	for _, d := range all {
 		m := Mood{Took: d.took}
@@ -149,8 +150,9 @@ func (t *Town) answer(w http.ResponseWriter, r *http.Request) {
 			t.free[r.Host] = now.Add(m.Pace)
 		}
 	}
+	rejected := m.Rejects > 0 && t.rng.Float64() < m.Rejects
 	t.mu.Unlock()
-	if m.Rejects > 0 && mathrand.Float64() < m.Rejects {
+	if rejected {
 		status = http.StatusUnprocessableEntity
 	}
 	if status == 0 {
