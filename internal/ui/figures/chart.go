@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -14,6 +15,7 @@ import (
 // Picture is a chart with its legend.
 type Picture struct {
 	Legend, Chart template.HTML
+	Empty         bool // there is nothing to draw yet
 }
 
 // base is what both charts have in common: one axis of time, and the moments with
@@ -45,6 +47,10 @@ func (p *Pieces) Attempts(window string, marks []chart.Mark) Picture {
 			plot.Probes = append(plot.Probes, p.times[i].Add(p.step/2))
 		}
 	}
+	return picture(&plot)
+}
+
+func picture(plot *chart.Plot) Picture {
 	return Picture{Legend: chart.Legend(plot.Entries()), Chart: plot.HTML()}
 }
 
@@ -76,5 +82,7 @@ func (p *Pieces) Pending(window string, marks []chart.Mark) Picture {
 		plot.Sentence = fmt.Sprintf("%s ready, %s to retry, %s held.", words.Number(n), words.Number(retrying), words.Number(behind))
 	}
 	plot.Areas = []chart.Series{ready, retry, held}
-	return Picture{Legend: chart.Legend(plot.Entries()), Chart: plot.HTML()}
+	out := picture(&plot)
+	out.Empty = !slices.ContainsFunc(ready.Values, func(f float64) bool { return !math.IsNaN(f) })
+	return out
 }

@@ -103,7 +103,7 @@ func (p *Pieces) accepted(window string) Tile {
 	rates := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Accepted })
 	t := Tile{Name: "Accepted", Value: words.PerSecond(p.now(rates)), Unit: "/s", Spark: spark(rates, chart.Calm)}
 	t.Fact = words.Short(p.stats.Totals.Accepted) + " in " + Spell(window)
-	if n := p.stats.Totals.Events; n > 0 {
+	if n := p.stats.Totals.Events; n != p.stats.Totals.Accepted {
 		t.Fact += " of " + words.Short(n) + plural(n, " event", " events")
 	}
 	return t

@@ -50,6 +50,7 @@ type content struct {
 	Lettered bool
 	Nothing  words.Nothing // in place of troubles
 	Quiet    words.Nothing // in place of events
+	NoCounts words.Nothing // in place of what waits
 }
 
 func load(v *site.Visit) (any, error) {
@@ -60,10 +61,10 @@ func load(v *site.Visit) (any, error) {
 	}
 	c := &content{
 		Window: window, Windows: []string{"15m", "1h", "24h", "7d"},
-		Nothing: words.Empty(words.NoTrouble), Quiet: words.Empty(words.NoOperational),
+		Nothing: words.Empty(words.NoTrouble), Quiet: words.Empty(words.NoOperational), NoCounts: words.Empty(words.NoFigures),
 	}
 	var err error
-	if c.Banner, err = banner(v); err != nil {
+	if c.Banner, err = banner(v, o.WorstEndpoints); err != nil {
 		return nil, err
 	}
 	if c.Troubles, err = troubles(v, o.WorstEndpoints); err != nil {
@@ -83,7 +84,7 @@ func load(v *site.Visit) (any, error) {
 const shownLanes = "10"
 
 // banner says what is wrong; nil: nothing is.
-func banner(v *site.Visit) (*words.Banner, error) {
+func banner(v *site.Visit, worst []view.WorstEndpoint) (*words.Banner, error) {
 	f := new(words.Fleet)
 	for _, query := range []url.Values{
 		{"state": {"open"}, "paused": {"false"}, "limit": {shownLanes}},
@@ -100,8 +101,10 @@ func banner(v *site.Visit) (*words.Banner, error) {
 				continue // it is among those that are open
 			}
 			t := words.Trouble{Name: v.EndpointName(l.Endpoint), Lane: *l}
-			if q := l.RetryQueue; l.State != view.LaneClosed && q.Depth != nil {
-				t.Held, t.More = q.Depth, q.AtLeast
+			for j := range worst {
+				if w := &worst[j]; w.Endpoint == l.Endpoint && l.State != view.LaneClosed {
+					t.Held, t.More = w.Depth, w.AtLeast
+				}
 			}
 			f.Lanes = append(f.Lanes, t)
 		}
