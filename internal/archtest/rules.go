@@ -9,7 +9,7 @@ type imports struct {
 }
 
 // section is what every part of the dashboard may use.
-var section = imports{own: in("internal/api/view", "internal/quantity", "internal/ui/chart", "internal/ui/site", "internal/ui/words")}
+var section = imports{own: in("internal/api/view", "internal/quantity", "internal/ui/chart", "internal/ui/figures", "internal/ui/site", "internal/ui/words")}
 
 // allowed lists every package of the module. Arrows point down only: cli → app
 // → {api, ingest, dispatch, replay, retention, watch, evaluate, notify} → {store, egress,
@@ -150,7 +150,8 @@ var allowed = map[string]imports{
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
 	"internal/ui/static":  {},
 	// The dashboard. Its pictures are drawn from plain figures.
-	"internal/ui/chart": {},
+	"internal/ui/chart":   {},
+	"internal/ui/figures": {own: in("internal/api/view", "internal/ui/chart", "internal/ui/words")},
 
 	"internal/app": {own: in(
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",

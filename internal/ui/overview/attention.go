@@ -121,11 +121,11 @@ const (
 	mostLettered = 8
 )
 
-// told are the types that the page lists: all but those that an outage repeats every
-// minute.
+// told are the types that the page lists: all but what an outage repeats every minute,
+// and keys, which have an audit log.
 var told = []string{
 	"storm.*", "retry_queue.*", "breaker.opened", "breaker.closed", "breaker.reset", "endpoint.*", "lane.throttled", "delivery.dead_lettered",
-	"dead_letters.*", "replay.*", "tenant.*", "key.*", "node.*", "system.*", "store.*",
+	"dead_letters.*", "replay.*", "tenant.*", "node.*", "system.*", "store.*",
 }
 
 // moments are the beginnings of types whose moments are seen in figures.

@@ -5,13 +5,13 @@ package overview
 
 import (
 	"embed"
-	"html/template"
 	"io/fs"
 	"net/url"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/ui/chart"
+	"github.com/breakwaterhq/breakwater/internal/ui/figures"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 	"github.com/breakwaterhq/breakwater/internal/ui/words"
 )
@@ -34,7 +34,7 @@ func Section() site.Section {
 	}
 }
 
-// Windows are those that pages with figures offer, the first if none is asked for.
+// windows are those that the page offers, the first if none is asked for.
 var windows = []string{"1h", "15m", "24h", "7d"}
 
 // content is what the page shows.
@@ -42,19 +42,15 @@ type content struct {
 	Window   string
 	Windows  []string
 	Banner   *words.Banner
-	Tiles    []Tile
-	Attempts picture
-	Pending  picture
+	Tiles    []figures.Tile
+	Attempts figures.Picture
+	Pending  figures.Picture
 	Troubles []trouble
 	Events   []happening
 	Lettered bool
 	Nothing  words.Nothing // in place of troubles
 	Quiet    words.Nothing // in place of events
-}
-
-// picture is a chart with its legend.
-type picture struct {
-	Legend, Chart template.HTML
+	NoCounts words.Nothing // in place of what waits
 }
 
 func load(v *site.Visit) (any, error) {
@@ -65,24 +61,22 @@ func load(v *site.Visit) (any, error) {
 	}
 	c := &content{
 		Window: window, Windows: []string{"15m", "1h", "24h", "7d"},
-		Nothing: words.Empty(words.NoTrouble), Quiet: words.Empty(words.NoOperational),
+		Nothing: words.Empty(words.NoTrouble), Quiet: words.Empty(words.NoOperational), NoCounts: words.Empty(words.NoFigures),
 	}
 	var err error
-	if c.Banner, err = banner(v); err != nil {
+	if c.Banner, err = banner(v, o.WorstEndpoints); err != nil {
 		return nil, err
 	}
 	if c.Troubles, err = troubles(v, o.WorstEndpoints); err != nil {
 		return nil, err
 	}
-	span := time.Time(o.To).Sub(time.Time(o.From))
 	var marks []chart.Mark
 	if c.Events, marks, err = events(v, time.Time(o.From)); err != nil {
 		return nil, err
 	}
 	c.Lettered = len(marks) > 0
-	c.Tiles = Tiles(v, &o, window)
-	p := newPieces(&o.Stats)
-	c.Attempts, c.Pending = p.attempts(window, span, marks), p.pending(window, span, marks)
+	p := figures.Of(&o.Stats)
+	c.Tiles, c.Attempts, c.Pending = p.Tiles(&o, window, v.Frame.Link), p.Attempts(window, marks), p.Pending(window, marks)
 	return c, nil
 }
 
@@ -90,7 +84,7 @@ func load(v *site.Visit) (any, error) {
 const shownLanes = "10"
 
 // banner says what is wrong; nil: nothing is.
-func banner(v *site.Visit) (*words.Banner, error) {
+func banner(v *site.Visit, worst []view.WorstEndpoint) (*words.Banner, error) {
 	f := new(words.Fleet)
 	for _, query := range []url.Values{
 		{"state": {"open"}, "paused": {"false"}, "limit": {shownLanes}},
@@ -107,8 +101,10 @@ func banner(v *site.Visit) (*words.Banner, error) {
 				continue // it is among those that are open
 			}
 			t := words.Trouble{Name: v.EndpointName(l.Endpoint), Lane: *l}
-			if q := l.RetryQueue; l.State != view.LaneClosed && q.Depth != nil {
-				t.Held, t.More = q.Depth, q.AtLeast
+			for j := range worst {
+				if w := &worst[j]; w.Endpoint == l.Endpoint && l.State != view.LaneClosed {
+					t.Held, t.More = w.Depth, w.AtLeast
+				}
 			}
 			f.Lanes = append(f.Lanes, t)
 		}

@@ -24,7 +24,7 @@ func readTemplates(assets Assets, sections []Section) (*template.Template, error
 		"badge": func(w words.Word) template.HTML { return badge(icon, w) },
 		"text":  text, "time": moment, "age": age, "in": in,
 		"num": number, "short": short, "size": size, "pct": words.Percent, "share": words.Share, "rate": words.Rate,
-		"latency": words.LatencyOr, "duration": words.Duration, "url": words.OfURL, "either": either, "dict": dict, "lower": strings.ToLower,
+		"latency": words.LatencyOr, "duration": words.Duration, "url": words.OfURL, "either": either, "dict": dict, "lower": strings.ToLower, "spaced": spaced, "clock": clock,
 	})
 	t, err := t.ParseFS(templateFiles, "templates/*.html")
 	if err != nil {
@@ -150,6 +150,19 @@ func whole(n any, write func(int64) string) string {
 	}
 	return words.None
 }
+
+// spaced writes a window as people do: 24h is 24 h.
+func spaced(window string) string {
+	for i, r := range window {
+		if r < '0' || r > '9' {
+			return window[:i] + "\u00a0" + window[i:]
+		}
+	}
+	return window
+}
+
+// clock is the time of day, in UTC.
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
 
 // either returns a text, or another where there is none.
 func either(text, other any) any {

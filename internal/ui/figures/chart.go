@@ -1,8 +1,10 @@
-package overview
+package figures
 
 import (
 	"fmt"
+	"html/template"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -10,22 +12,29 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/ui/words"
 )
 
+// Picture is a chart with its legend.
+type Picture struct {
+	Legend, Chart template.HTML
+	Empty         bool // there is nothing to draw yet
+}
+
 // base is what both charts have in common: one axis of time, and the moments with
 // letters.
-func (p *pieces) base(span time.Duration, marks []chart.Mark) chart.Plot {
+func (p *Pieces) base(marks []chart.Mark) chart.Plot {
+	from, to := time.Time(p.stats.From), time.Time(p.stats.To)
 	return chart.Plot{
-		Window: chart.Last(time.Time(p.stats.To), span), Times: p.times, Bucket: p.step, Half: true, Marks: marks,
+		Window: chart.Window{From: from, To: to}, Times: p.times, Bucket: p.step, Half: true, Marks: marks,
 	}
 }
 
-// attempts are the attempts per second by kind, over what was accepted.
-func (p *pieces) attempts(window string, span time.Duration, marks []chart.Mark) picture {
+// Attempts are the attempts per second by kind, over what was accepted.
+func (p *Pieces) Attempts(window string, marks []chart.Mark) Picture {
 	first := p.perSecond(func(s *view.StatsPoint) uint64 { return s.First })
 	retry := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Retry })
 	replay := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Replay + s.Manual })
 	accepted := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Accepted })
-	plot := p.base(span, marks)
-	plot.Title = "Attempts per second by kind, last " + spell(window)
+	plot := p.base(marks)
+	plot.Title = "Attempts per second by kind, last " + Spell(window)
 	plot.Sentence = fmt.Sprintf("Lately %s first attempts and %s retries per second, %s accepted.",
 		words.PerSecond(p.now(first)), words.PerSecond(p.now(retry)), words.PerSecond(p.now(accepted)))
 	plot.Areas = []chart.Series{
@@ -38,13 +47,17 @@ func (p *pieces) attempts(window string, span time.Duration, marks []chart.Mark)
 			plot.Probes = append(plot.Probes, p.times[i].Add(p.step/2))
 		}
 	}
-	return picture{Legend: chart.Legend(plot.Entries()), Chart: plot.HTML()}
+	return picture(&plot)
 }
 
-// pending is what waits, by what it waits for.
-func (p *pieces) pending(window string, span time.Duration, marks []chart.Mark) picture {
-	plot := p.base(span, marks)
-	plot.Title, plot.Y = "Pending deliveries, last "+spell(window), chart.Axis{Whole: true}
+func picture(plot *chart.Plot) Picture {
+	return Picture{Legend: chart.Legend(plot.Entries()), Chart: plot.HTML()}
+}
+
+// Pending is what waits, by what it waits for.
+func (p *Pieces) Pending(window string, marks []chart.Mark) Picture {
+	plot := p.base(marks)
+	plot.Title, plot.Y = "Pending deliveries, last "+Spell(window), chart.Axis{Whole: true}
 	plot.Sentence = "Nobody has counted yet what waits."
 	gauge := func(of func(*view.Gauges) uint64) []float64 {
 		return p.values(func(s *view.StatsPoint) float64 {
@@ -69,5 +82,7 @@ func (p *pieces) pending(window string, span time.Duration, marks []chart.Mark) 
 		plot.Sentence = fmt.Sprintf("%s ready, %s to retry, %s held.", words.Number(n), words.Number(retrying), words.Number(behind))
 	}
 	plot.Areas = []chart.Series{ready, retry, held}
-	return picture{Legend: chart.Legend(plot.Entries()), Chart: plot.HTML()}
+	out := picture(&plot)
+	out.Empty = !slices.ContainsFunc(ready.Values, func(f float64) bool { return !math.IsNaN(f) })
+	return out
 }

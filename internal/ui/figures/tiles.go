@@ -1,4 +1,6 @@
-package overview
+// Package figures makes the tiles and charts of a window of time, of one tenant or of
+// all: the overview and the page of a tenant show the same ones. It is pure.
+package figures
 
 import (
 	"html/template"
@@ -7,7 +9,6 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/ui/chart"
-	"github.com/breakwaterhq/breakwater/internal/ui/site"
 	"github.com/breakwaterhq/breakwater/internal/ui/words"
 )
 
@@ -24,35 +25,34 @@ type Tile struct {
 }
 
 // Tiles are the numbers of a tenant, or of all.
-func Tiles(v *site.Visit, o *view.Overview, window string) []Tile {
-	p := newPieces(&o.Stats)
-	f := v.Frame
+func (p *Pieces) Tiles(o *view.Overview, window string, link func(path string, pairs ...any) string) []Tile {
 	list := []Tile{
 		p.accepted(window), p.delivered(), p.success(), p.retries(), storms(o),
 		breakers(o), p.latency(), p.waiting(), deadLetters(o, p),
 	}
-	for i, link := range []string{
-		f.Link("/ui/deliveries"), f.Link("/ui/deliveries", "status", "delivered"), f.Link("/ui/dead-letters"),
-		f.Link("/ui/deliveries", "status", "retrying"), f.Link("/ui/endpoints", "storm", "true"),
-		f.Link("/ui/endpoints", "state", "open"), f.Link("/ui/endpoints"),
-		f.Link("/ui/deliveries", "status", "pending"), f.Link("/ui/dead-letters"),
+	for i, to := range []string{
+		link("/ui/deliveries"), link("/ui/deliveries", "status", "delivered"), link("/ui/dead-letters"),
+		link("/ui/deliveries", "status", "retrying"), link("/ui/endpoints", "storm", "true"),
+		link("/ui/endpoints", "state", "open"), link("/ui/endpoints"),
+		link("/ui/deliveries", "status", "pending"), link("/ui/dead-letters"),
 	} {
-		list[i].Link = link
+		list[i].Link = to
 	}
 	return list
 }
 
-// pieces are the series of a window without its ends that are not complete: rates of
+// Pieces are the series of a window without its ends that are not complete: rates of
 // them would be too low.
-type pieces struct {
+type Pieces struct {
 	stats *view.Stats
 	list  []view.StatsPoint
 	times []time.Time
 	step  time.Duration
 }
 
-func newPieces(s *view.Stats) *pieces {
-	p := &pieces{stats: s, list: s.Series, step: time.Duration(s.StepSeconds) * time.Second}
+// Of returns the pieces of a window.
+func Of(s *view.Stats) *Pieces {
+	p := &Pieces{stats: s, list: s.Series, step: time.Duration(s.StepSeconds) * time.Second}
 	if n := len(p.list); n > 0 && time.Time(p.list[n-1].At).Add(p.step).After(time.Time(s.To)) {
 		p.list = p.list[:n-1]
 	}
@@ -66,7 +66,7 @@ func newPieces(s *view.Stats) *pieces {
 }
 
 // values returns one figure of every piece.
-func (p *pieces) values(of func(*view.StatsPoint) float64) []float64 {
+func (p *Pieces) values(of func(*view.StatsPoint) float64) []float64 {
 	out := make([]float64, len(p.list))
 	for i := range p.list {
 		out[i] = of(&p.list[i])
@@ -75,7 +75,7 @@ func (p *pieces) values(of func(*view.StatsPoint) float64) []float64 {
 }
 
 // perSecond returns a count of every piece as a rate.
-func (p *pieces) perSecond(of func(*view.StatsPoint) uint64) []float64 {
+func (p *Pieces) perSecond(of func(*view.StatsPoint) uint64) []float64 {
 	return p.values(func(s *view.StatsPoint) float64 { return float64(of(s)) / p.step.Seconds() })
 }
 
@@ -83,7 +83,7 @@ func (p *pieces) perSecond(of func(*view.StatsPoint) uint64) []float64 {
 const lately = 5 * time.Minute
 
 // now is the mean of the last minutes.
-func (p *pieces) now(rates []float64) float64 {
+func (p *Pieces) now(rates []float64) float64 {
 	n := min(max(int(lately/max(p.step, 1)), 1), len(rates))
 	if n == 0 {
 		return 0
@@ -99,17 +99,17 @@ func spark(values []float64, tone chart.Tone) template.HTML {
 	return chart.Spark{Values: values, Tone: tone}.HTML()
 }
 
-func (p *pieces) accepted(window string) Tile {
+func (p *Pieces) accepted(window string) Tile {
 	rates := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Accepted })
 	t := Tile{Name: "Accepted", Value: words.PerSecond(p.now(rates)), Unit: "/s", Spark: spark(rates, chart.Calm)}
-	t.Fact = words.Short(p.stats.Totals.Accepted) + " in " + spell(window)
-	if n := p.stats.Totals.Events; n > 0 {
+	t.Fact = words.Short(p.stats.Totals.Accepted) + " in " + Spell(window)
+	if n := p.stats.Totals.Events; n != p.stats.Totals.Accepted {
 		t.Fact += " of " + words.Short(n) + plural(n, " event", " events")
 	}
 	return t
 }
 
-func (p *pieces) delivered() Tile {
+func (p *Pieces) delivered() Tile {
 	rates := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Delivered })
 	t := Tile{Name: "Delivered", Value: words.PerSecond(p.now(rates)), Unit: "/s", Spark: spark(rates, chart.Calm)}
 	accepted := p.now(p.perSecond(func(s *view.StatsPoint) uint64 { return s.Accepted }))
@@ -127,7 +127,7 @@ func (p *pieces) delivered() Tile {
 // goodShare is the least success rate that looks usual, of 1.
 const goodShare = 0.99
 
-func (p *pieces) success() Tile {
+func (p *Pieces) success() Tile {
 	t := Tile{Name: "Success rate", Value: words.None}
 	rates := p.values(func(s *view.StatsPoint) float64 {
 		if s.Delivered+s.Dead == 0 {
@@ -152,7 +152,7 @@ func (p *pieces) success() Tile {
 	return t
 }
 
-func (p *pieces) retries() Tile {
+func (p *Pieces) retries() Tile {
 	ratios := p.values(func(s *view.StatsPoint) float64 { return float64(s.Retry) / float64(max(s.First, 1)) })
 	return Tile{
 		Name: "Retry ratio", Value: words.Ratio(p.stats.RetryRatio), Spark: spark(ratios, chart.Calm),
@@ -187,7 +187,7 @@ func breakers(o *view.Overview) Tile {
 	return t
 }
 
-func (p *pieces) latency() Tile {
+func (p *Pieces) latency() Tile {
 	t := Tile{Name: "Accepted to 2xx, p50 and p99", Wide: true, Value: words.None, Fact: "what was retried or held counts too"}
 	if l := p.stats.DeliveryMS; l.P50 != nil && l.P99 != nil {
 		t.Value, t.And = words.Latency(*l.P50), words.Latency(*l.P99)
@@ -201,7 +201,7 @@ func (p *pieces) latency() Tile {
 	return t
 }
 
-func (p *pieces) waiting() Tile {
+func (p *Pieces) waiting() Tile {
 	t := Tile{Name: "Pending", Value: words.None, Fact: "not counted yet"}
 	g := p.latest()
 	if g == nil {
@@ -221,7 +221,7 @@ func (p *pieces) waiting() Tile {
 	return t
 }
 
-func deadLetters(o *view.Overview, p *pieces) Tile {
+func deadLetters(o *view.Overview, p *Pieces) Tile {
 	d := o.DeadLetters
 	t := Tile{Name: "Dead letters", Value: words.Number(d.Total), Fact: "none in the last hour"}
 	if d.AtLeast {
@@ -235,7 +235,7 @@ func deadLetters(o *view.Overview, p *pieces) Tile {
 }
 
 // latest returns the newest gauges that somebody has told.
-func (p *pieces) latest() *view.Gauges {
+func (p *Pieces) latest() *view.Gauges {
 	for i := len(p.stats.Series) - 1; i >= 0; i-- {
 		if g := &p.stats.Series[i].Gauges; g.Ready != nil || g.Pending != nil {
 			return g
@@ -244,7 +244,7 @@ func (p *pieces) latest() *view.Gauges {
 	return nil
 }
 
-func (p *pieces) pendingNow(g *view.Gauges) (pending, ready, retrying, held uint64) {
+func (p *Pieces) pendingNow(g *view.Gauges) (pending, ready, retrying, held uint64) {
 	of := func(n *uint64) uint64 {
 		if n == nil {
 			return 0
@@ -272,7 +272,8 @@ func sum(g *view.Gauges) float64 {
 	return n
 }
 
-func spell(window string) string {
+// Spell writes a window as people do.
+func Spell(window string) string {
 	return map[string]string{"15m": "15 m", "1h": "1 h", "24h": "24 h", "7d": "7 d"}[window]
 }
 
