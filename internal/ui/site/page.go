@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,13 +48,13 @@ type Frame struct {
 	Node    string
 	Theme   string // light, dark; empty: as the system says
 	Now     time.Time
-	Path    string // of the page
-	Here    string // the page with its query
-	Live    bool   // the page has blocks that are kept current
-	Firing  int    // alerts
+	Path    string   // of the page
+	Here    string   // the page with its query
+	Live    bool     // the page has blocks that are kept current
+	Firing  int      // alerts
 	Tenants []string // that can be picked
-	Tenant  string // that is looked at; empty: all
-	Note    *Note  // what the last form did
+	Tenant  string   // that is looked at; empty: all
+	Note    *Note    // what the last form did
 	Form    *Form
 	Content any
 }
@@ -133,7 +134,14 @@ func (s *Site) frame(v *Visit, p *Page) *Frame {
 		var tenants List[view.Tenant]
 		if err := v.Get("/v1/tenants", url.Values{"limit": {strconv.Itoa(maxPicked)}, "order": {"asc"}}, &tenants); err == nil {
 			for _, t := range tenants.Data {
-				f.Tenants = append(f.Tenants, Either(t.UID, t.ID))
+				name := Either(t.UID, t.ID)
+				f.Tenants = append(f.Tenants, name)
+				if f.Tenant == t.ID { // links of objects have the id
+					f.Tenant = name
+				}
+			}
+			if f.Tenant != "" && !slices.Contains(f.Tenants, f.Tenant) {
+				f.Tenants = append(f.Tenants, f.Tenant)
 			}
 		}
 	}

@@ -25,6 +25,7 @@ func readTemplates(assets Assets, sections []Section) (*template.Template, error
 		"text":  text, "time": moment, "age": age, "in": in,
 		"num": number, "short": short, "size": size, "pct": words.Percent, "share": words.Share, "rate": words.Rate,
 		"latency": words.LatencyOr, "duration": words.Duration, "url": words.OfURL, "either": either, "dict": dict, "lower": strings.ToLower,
+		"answer": outcome, "join": strings.Join,
 	})
 	t, err := t.ParseFS(templateFiles, "templates/*.html")
 	if err != nil {
@@ -149,6 +150,24 @@ func whole(n any, write func(int64) string) string {
 		}
 	}
 	return words.None
+}
+
+// ClassOf is the sign of what an answer means.
+func ClassOf(class string) chart.Class {
+	if c, known := classes[class]; known {
+		return c
+	}
+	return chart.Local
+}
+
+var classes = map[string]chart.Class{
+	"success": chart.Success, "down": chart.Down, "retry": chart.Retryable, "throttle": chart.Throttle,
+	"permanent": chart.Permanent, "limited": chart.Limited, "local": chart.Local,
+}
+
+// outcome is how an attempt ended: its sign, and its status or reason.
+func outcome(class string, status *int, reason string) template.HTML {
+	return chart.Answer(ClassOf(class), words.Answer(status, reason))
 }
 
 // either returns a text, or another where there is none.
