@@ -127,12 +127,13 @@ var allowed = map[string]imports{
 
 	"internal/ui": {own: in(
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
-		"internal/ui/overview", "internal/ui/deliveries",
+		"internal/ui/overview", "internal/ui/deliveries", "internal/ui/deadletters",
 	)},
 	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
-	"internal/ui/overview":   section,
-	"internal/ui/deliveries": section,
+	"internal/ui/overview":    section,
+	"internal/ui/deliveries":  section,
+	"internal/ui/deadletters": section,
 
 	"internal/ui/session": {own: in("internal/hook")},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/ui/deadletters"
 	"github.com/breakwaterhq/breakwater/internal/ui/deliveries"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
@@ -38,7 +39,7 @@ var places = []site.Place{
 
 // sections are the parts of the dashboard.
 func sections() []site.Section {
-	return []site.Section{overview.Section(), deliveries.Section()}
+	return []site.Section{overview.Section(), deliveries.Section(), deadletters.Section()}
 }
 
 // New checks cfg, reads the templates, and starts nothing.

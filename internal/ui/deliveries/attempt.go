@@ -33,6 +33,7 @@ type header struct{ Name, Value string }
 // phase is a part of a request.
 type phase struct {
 	Name    string
+	Class   string // of the style sheet
 	MS      float64
 	From    float64 // percent
 	Percent float64
@@ -51,10 +52,10 @@ func attemptOf(v *site.Visit, a *view.Attempt) *attempt {
 		c.Status = strings.TrimSpace(strconv.Itoa(*a.StatusCode) + " " + http.StatusText(*a.StatusCode))
 	}
 	raw := v.Query("raw") != ""
+	c.Curl = curl(a)
 	switch c.Tab {
 	case "request":
 		c.Headers, c.MoreHead = headersOf(a.Request.Headers)
-		c.Curl = curl(a)
 	case "response":
 		c.Headers, c.MoreHead = headersOf(a.Response.Headers)
 		c.Body = bodyOf(answerOf(a), raw)
@@ -96,12 +97,12 @@ func headersOf(all map[string][]string) (shown []header, more int) {
 // phasesOf are the parts of a request on one scale.
 func phasesOf(a *view.Attempt) []phase {
 	p := a.Phases
-	parts := []phase{{Name: "DNS", MS: p.DNS}, {Name: "connect", MS: p.Connect}, {Name: "TLS", MS: p.TLS}}
+	parts := []phase{{Name: "DNS", Class: "f-held", MS: p.DNS}, {Name: "connect", Class: "f-retry", MS: p.Connect}, {Name: "TLS", Class: "f-replay", MS: p.TLS}}
 	before := p.DNS + p.Connect + p.TLS
 	if p.FirstByte > before {
-		parts = append(parts, phase{Name: "first byte", MS: p.FirstByte - before}, phase{Name: "body", MS: max(a.LatencyMS-p.FirstByte, 0)})
+		parts = append(parts, phase{Name: "first byte", Class: "f-first", MS: p.FirstByte - before}, phase{Name: "body", Class: "f-ready", MS: max(a.LatencyMS-p.FirstByte, 0)})
 	} else {
-		parts = append(parts, phase{Name: "first byte", MS: p.FirstByte})
+		parts = append(parts, phase{Name: "first byte", Class: "f-first", MS: p.FirstByte})
 	}
 	all := 0.0
 	for _, part := range parts {
