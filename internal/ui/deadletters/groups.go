@@ -3,6 +3,7 @@ package deadletters
 import (
 	"errors"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -266,14 +267,13 @@ func sameAnswer(last *view.Last, status *int) bool {
 
 // link fills in where the buttons lead.
 func (c *choice) link(v *site.Visit, tenant string, q url.Values) {
-	if v.Me.Operator() {
-		q.Set("tenant", tenant)
-	}
-	if v.Tenant() != "" {
+	q = maps.Clone(q)
+	switch {
+	case !v.Me.Operator():
+	case v.Tenant() != "":
 		q.Set("tenant", v.Frame.Tenant)
-	}
-	if !v.Me.Operator() {
-		q.Del("tenant")
+	default:
+		q.Set("tenant", tenant)
 	}
 	c.Replay, c.Discard = newPath+"?"+q.Encode(), discardPath+"?"+q.Encode()
 }

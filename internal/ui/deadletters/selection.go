@@ -31,8 +31,7 @@ func selectionOf(v *site.Visit) (*selection, error) {
 	if tenant == "" {
 		return nil, site.Wrong("tenant", "A replay is of one tenant. Pick one above, or choose an endpoint.")
 	}
-	v.Pick(tenant)
-	return s, nil
+	return s, v.Pick(tenant)
 }
 
 // tenant finds the tenant of what is chosen; empty: of several, perhaps.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 )
@@ -199,12 +200,15 @@ func (s *Site) ended(ctx context.Context, open *session.Session) error {
 
 // Pick looks at one tenant from here on, as if the visitor had picked it: for what can
 // be done in one tenant only.
-func (v *Visit) Pick(tenant string) {
-	v.tenant = tenant
-	if v.Frame != nil {
-		v.Frame.Tenant = tenant
-		if !slices.Contains(v.Frame.Tenants, tenant) {
-			v.Frame.Tenants = append(v.Frame.Tenants, tenant)
-		}
+func (v *Visit) Pick(tenant string) error {
+	var t view.Tenant
+	if err := v.Get(v.Server("tenants", tenant), nil, &t); err != nil {
+		return err
 	}
+	v.tenant = Either(t.UID, t.ID)
+	v.Frame.Tenant = v.tenant
+	if !slices.Contains(v.Frame.Tenants, v.tenant) {
+		v.Frame.Tenants = append(v.Frame.Tenants, v.tenant)
+	}
+	return nil
 }
