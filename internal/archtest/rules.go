@@ -28,6 +28,7 @@ var allowed = map[string]imports{
 	"internal/window": {own: in("internal/hook")},
 	"internal/sign":   {own: in("internal/hook")},
 	"internal/vault":  {own: in("internal/hook")},
+	"internal/portal": {own: in("internal/hook")},
 
 	"internal/egress": {
 		own:       in("internal/hook", "internal/sign"),
@@ -101,8 +102,8 @@ var allowed = map[string]imports{
 	"internal/metric/grafana": {own: in("internal/metric")},
 	"internal/api": {
 		own: in(
-			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
-			"internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
+			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -147,14 +148,14 @@ var allowed = map[string]imports{
 	"internal/app": {own: in(
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
-		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest",
+		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest", "internal/api/view",
 		"internal/watch", "internal/census", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
 		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 		"internal/ui", "internal/ui/site",
 	)},
 
 	"internal/config": {
-		own:       in("internal/alert", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
+		own:       in("internal/alert", "internal/api/view", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
 
