@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/ui/alerts"
 	"github.com/breakwaterhq/breakwater/internal/ui/deadletters"
 	"github.com/breakwaterhq/breakwater/internal/ui/deliveries"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
+	"github.com/breakwaterhq/breakwater/internal/ui/settings"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 )
 
@@ -39,7 +41,7 @@ var places = []site.Place{
 
 // sections are the parts of the dashboard.
 func sections() []site.Section {
-	return []site.Section{overview.Section(), deliveries.Section(), deadletters.Section()}
+	return []site.Section{alerts.Section(), overview.Section(), deliveries.Section(), deadletters.Section(), settings.Section()}
 }
 
 // New checks cfg, reads the templates, and starts nothing.
