@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/ui/alerts"
+	"github.com/breakwaterhq/breakwater/internal/ui/deadletters"
+	"github.com/breakwaterhq/breakwater/internal/ui/deliveries"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
 	"github.com/breakwaterhq/breakwater/internal/ui/playground"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
@@ -42,6 +44,8 @@ var places = []site.Place{
 func sections() []site.Section {
 	return []site.Section{
 		overview.Section(),
+		deliveries.Section(),
+		deadletters.Section(),
 		alerts.Section(),
 		playground.Section(),
 		settings.Section(),

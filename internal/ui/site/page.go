@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -139,7 +140,14 @@ func (s *Site) frame(v *Visit, p *Page) *Frame {
 		var tenants List[view.Tenant]
 		if err := v.Get("/v1/tenants", url.Values{"limit": {strconv.Itoa(maxPicked)}, "order": {"asc"}}, &tenants); err == nil {
 			for _, t := range tenants.Data {
-				f.Tenants = append(f.Tenants, Either(t.UID, t.ID))
+				name := Either(t.UID, t.ID)
+				f.Tenants = append(f.Tenants, name)
+				if f.Tenant == t.ID { // links of objects have the id
+					f.Tenant = name
+				}
+			}
+			if f.Tenant != "" && !slices.Contains(f.Tenants, f.Tenant) {
+				f.Tenants = append(f.Tenants, f.Tenant)
 			}
 		}
 	}

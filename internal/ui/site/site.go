@@ -34,6 +34,7 @@ type Logouts interface {
 type Section struct {
 	Pages     []Page
 	Actions   []Action
+	Downloads []Download
 	Templates fs.FS // *.html
 }
 
@@ -102,6 +103,9 @@ func (s *Site) add(section Section) error {
 			}
 		}
 		s.mux.HandleFunc("GET "+p.Path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, &p) })
+	}
+	for _, d := range section.Downloads {
+		s.mux.HandleFunc("GET "+d.Path, func(w http.ResponseWriter, r *http.Request) { s.download(w, r, &d) })
 	}
 	for _, a := range section.Actions {
 		s.mux.HandleFunc("POST "+a.Path, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, &a) })

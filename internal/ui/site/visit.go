@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,4 +199,19 @@ func (s *Site) secure(r *http.Request) bool {
 // ended ends a session before its time, everywhere.
 func (s *Site) ended(ctx context.Context, open *session.Session) error {
 	return s.cfg.Logouts.EndSession(ctx, open.ID, open.Issued.Add(session.Absolute), s.cfg.Now())
+}
+
+// Pick looks at one tenant from here on, as if the visitor had picked it: for what can
+// be done in one tenant only.
+func (v *Visit) Pick(tenant string) error {
+	var t view.Tenant
+	if err := v.Get(v.Server("tenants", tenant), nil, &t); err != nil {
+		return err
+	}
+	v.tenant = Either(t.UID, t.ID)
+	v.Frame.Tenant = v.tenant
+	if !slices.Contains(v.Frame.Tenants, v.tenant) {
+		v.Frame.Tenants = append(v.Frame.Tenants, v.tenant)
+	}
+	return nil
 }
