@@ -49,6 +49,7 @@ var routeRows = map[string]row{
 	"GET /v1/tenants/{tenant}/endpoints/{endpoint}/lane":           {readers, ""},
 	"GET /v1/tenants/{tenant}/endpoints/{endpoint}/policy":         {readers, ""},
 	"GET /v1/tenants/{tenant}/lanes":                               {readers, ""},
+	"GET /v1/tenants/{tenant}/lanes/count":                         {readers, ""},
 	"GET /v1/tenants/{tenant}/endpoints/{endpoint}/stats":          {readers, ""},
 	"GET /v1/tenants/{tenant}/stats":                               {readers, ""},
 	"GET /v1/tenants/{tenant}/operational-events":                  {readers, ""},
