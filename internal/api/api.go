@@ -49,6 +49,9 @@ type Store interface {
 	store.Keys
 	store.EventLog
 	store.DeliveryLog
+	store.DeadLetters
+	store.AuditLog
+	store.NodeLog
 	store.Replays
 	store.LaneLog
 	store.StatsReader
@@ -89,6 +92,7 @@ type Config struct {
 	SignScheme   string        // of new endpoints; empty: standard
 	StripeHeader string        // header of the stripe scheme; empty: must be given per endpoint
 	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
+	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now
@@ -173,8 +177,10 @@ func (a *API) addRoutes() {
 	})
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
+	a.addDeadRoutes()
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
+	a.addAuditRoutes()
 	alerts.AddRoutes(a.server, alerts.Config{
 		Parts: a.cfg.Alerts, Store: a.cfg.Store, Vault: a.cfg.Vault, IDs: a.cfg.IDs, CheckURL: a.cfg.URLs.CheckURL,
 		TenantID: a.findTenant, EndpointIDs: a.filterEndpoints,

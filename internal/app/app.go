@@ -225,11 +225,20 @@ func (a *App) build() error {
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(),
+		LeaseTTL: a.leaseTTL(),
 	})
 	if err != nil {
 		return err
 	}
 	return a.buildDashboard()
+}
+
+// leaseTTL is how long leases last; 0 where they do not end.
+func (a *App) leaseTTL() time.Duration {
+	if a.db.Shared() {
+		return a.opts.LeaseTTL
+	}
+	return 0
 }
 
 // settleWait is how long results are kept back on the embedded store, where the

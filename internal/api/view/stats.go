@@ -40,7 +40,7 @@ type Figures struct {
 	Dead            uint64            `json:"dead"`
 	DeadBy          map[string]uint64 `json:"dead_by" doc:"The same by reason."`
 	Cancelled       uint64            `json:"cancelled"`
-	Reopened        uint64            `json:"reopened" doc:"Had ended, and became pending again by a replay or by hand."`
+	Reopened        uint64            `json:"reopened" doc:"Had ended, and became pending again by a replay or by hand, or was dead and is discarded: then it is cancelled, too."`
 }
 
 // Latency is how long things took, to a fifth.
