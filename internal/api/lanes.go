@@ -61,7 +61,7 @@ func (a *API) addLaneRoutes() {
 		})
 	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/lanes/count", "count-lanes", "Count lanes",
 		func(ctx context.Context, c *rest.Call, in *laneCount) (*rest.Output[laneCountView], error) {
-			n, err := a.cfg.Store.CountMatching(ctx, in.filter(c.Tenant), mostLanes)
+			n, err := a.cfg.Store.CountLanesLike(ctx, in.filter(c.Tenant), mostLanes)
 			if err != nil {
 				return nil, err
 			}

@@ -127,11 +127,12 @@ var allowed = map[string]imports{
 
 	"internal/ui": {own: in(
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
-		"internal/ui/overview",
+		"internal/ui/endpoints", "internal/ui/overview",
 	)},
 	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
-	"internal/ui/overview": section,
+	"internal/ui/endpoints": section,
+	"internal/ui/overview":  section,
 
 	"internal/ui/session": {own: in("internal/hook")},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},

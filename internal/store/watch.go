@@ -82,8 +82,8 @@ type LaneLog interface {
 	DepthReader
 	// ListLanes returns the endpoints whose lanes match, deleted ones left out.
 	ListLanes(ctx context.Context, f LaneFilter, p Page) ([]hook.Endpoint, error)
-	// CountMatching counts the lanes that match, and no more than limit of them.
-	CountMatching(ctx context.Context, f LaneFilter, limit int) (int64, error)
+	// CountLanesLike counts the lanes that match, and no more than limit of them.
+	CountLanesLike(ctx context.Context, f LaneFilter, limit int) (int64, error)
 	// LaneWatches returns what was saved of the given endpoints; those that
 	// nothing is known of are left out.
 	LaneWatches(ctx context.Context, endpoints []hook.ID) ([]hook.LaneWatch, error)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/ui/endpoints"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
@@ -37,7 +38,7 @@ var places = []site.Place{
 
 // sections are the parts of the dashboard.
 func sections() []site.Section {
-	return []site.Section{overview.Section()}
+	return []site.Section{overview.Section(), endpoints.Section()}
 }
 
 // New checks cfg, reads the templates, and starts nothing.

@@ -126,7 +126,7 @@ func LanesQuery(d Dialect, f store.LaneFilter, p store.Page) *Query {
 	return q
 }
 
-// CountLanesQuery returns the query of CountMatching.
+// CountLanesQuery returns the query of CountLanesLike.
 func CountLanesQuery(d Dialect, f store.LaneFilter, limit int) *Query {
 	q := &Query{SQL: `SELECT count(*) FROM (SELECT 1` + d.LanesFrom(f)}
 	q.matchLanes(f)
@@ -134,8 +134,8 @@ func CountLanesQuery(d Dialect, f store.LaneFilter, limit int) *Query {
 	return q
 }
 
-// CountMatching implements store.LaneLog.
-func (t *Tables) CountMatching(ctx context.Context, f store.LaneFilter, limit int) (n int64, err error) {
+// CountLanesLike implements store.LaneLog.
+func (t *Tables) CountLanesLike(ctx context.Context, f store.LaneFilter, limit int) (n int64, err error) {
 	err = t.dialect.Read(ctx, "count lanes", CountLanesQuery(t.dialect, f, limit), func(r Row) error { return r.Scan(&n) })
 	return n, err
 }

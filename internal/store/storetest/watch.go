@@ -279,8 +279,8 @@ func listLanes(w *world) {
 		if tc.page != newest {
 			continue
 		}
-		n, err := w.db.CountMatching(w.ctx(), tc.filter, 3)
-		w.check(err, "CountMatching "+name)
+		n, err := w.db.CountLanesLike(w.ctx(), tc.filter, 3)
+		w.check(err, "CountLanesLike "+name)
 		w.same(n, int64(min(len(tc.want), 3)), "count of "+name)
 	}
 	halted, err := w.db.HaltedEndpoints(w.ctx(), 10)

@@ -178,6 +178,9 @@ func healthOf(v *site.Visit, lanes []view.Lane) (map[string]*view.Strip, error) 
 	}
 	var days view.Strips
 	if err := v.Get(v.API("endpoint-health"), q, &days); err != nil {
+		if isMissing(err) {
+			return nil, nil
+		}
 		return nil, err
 	}
 	out := make(map[string]*view.Strip, len(days.Endpoints))
