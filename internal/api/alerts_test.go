@@ -40,6 +40,21 @@ func (w *world) saveAlerts(list ...hook.Alert) {
 	w.ok(w.db.SaveAlerts(w.ctx(), fence, store.AlertStep{Now: w.clock.now(), Save: list}))
 }
 
+// failed lets a notice over a channel fail for good.
+func (w *world) failed(channel string) hook.ID {
+	w.t.Helper()
+	id, err := hook.ChannelPrefix.Parse(channel)
+	w.ok(err)
+	a := w.alert("disk_low", hook.AlertSubject{}, id)
+	fence := store.Fence{Node: w.node.ID, Held: store.Held{Shard: 0, Epoch: w.epochs[0]}}
+	key := store.NoticeKey{About: a.ID, Channel: id, At: a.Memory.NoticeAt, Kind: hook.NoticeFiring}
+	w.ok(w.db.EndNotice(w.ctx(), fence, key, store.NoticeEnd{Now: w.clock.now(), Result: hook.NoticeFailed, Tries: 6, Error: "answered 410"}))
+	if ch, err := w.db.ChannelByID(w.ctx(), 0, id); err != nil || ch.FailingSince.IsZero() {
+		w.t.Fatalf("the channel does not fail: %v", err)
+	}
+	return id
+}
+
 func (w *world) resolve(a hook.Alert) {
 	w.t.Helper()
 	a.Status, a.ResolvedAt = hook.AlertResolved, w.clock.now()
@@ -80,7 +95,7 @@ func TestAlertIsShownWithItsNotifications(t *testing.T) {
 		return map[string]any{"channel": channel, "at": now, "kind": "firing", "result": "waiting", "tries": 0.0, "error": nil}
 	}
 	want := map[string]any{
-		"id": shownAlert(a), "rule": "retry_storm", "level": "endpoint", "severity": "warning", "status": "firing",
+		"id": shownAlert(a), "rule": "retry_storm", "level": "endpoint", "severity": "warning", "status": "firing", "stale": false,
 		"subject": map[string]any{"tenant": w.a.id, "endpoint": hook.EndpointPrefix.Format(7), "replay": nil, "node": nil},
 		"summary": "505 retries for 53 first attempts", "value": 9.5, "threshold": 5.0, "since": now, "last_at": now, "resolved_at": nil,
 		"count": 1.0, "flapping": false, "acked_by": nil, "acked_at": nil, "ack_note": nil, "snoozed_until": nil,
@@ -239,9 +254,13 @@ func TestChannelIsChanged(t *testing.T) {
 	if p := w.must(412, http.MethodPatch, one, w.a.write, `{"name":"x"}`, "If-Match", `"1"`).problem(t); p.Code != "version_mismatch" {
 		t.Errorf("change of an old version: %+v", p)
 	}
+	failing := w.failed(id)
 	test := w.must(200, http.MethodPost, one+"/test", w.a.write, nil).object(t)
 	if diff := cmp.Diff(map[string]any{"result": "ok", "detail": "what they said"}, test); diff != "" {
 		t.Errorf("test (-want +got):\n%s", diff)
+	}
+	if ch, err := w.db.ChannelByID(w.ctx(), 0, failing); err != nil || !ch.FailingSince.IsZero() {
+		t.Errorf("after a test that got through the channel fails since %v (%v)", ch.FailingSince, err)
 	}
 	if len(tested) != 1 || tested[0].URL != "https://hooks.example.com/services/T0/B0/t0ken" || tested[0].Name != "room" {
 		t.Errorf("tested %+v", tested)
@@ -376,5 +395,26 @@ func TestAcknowledgementsAreDated(t *testing.T) {
 	got := w.must(200, http.MethodPost, "/v1/alerts/"+shownAlert(a)+"/ack", w.admin, `{"snooze":"7d"}`).object(t)
 	if got["acked_at"] != "2026-03-02T11:30:15.123Z" || got["snoozed_until"] != "2026-03-09T11:30:15.123Z" {
 		t.Errorf("acknowledged: %v", got)
+	}
+}
+
+// TestAlertsThatNobodyJudgesAreStale: with alert.enabled=false nobody knows whether
+// an alert still fires.
+func TestAlertsThatNobodyJudgesAreStale(t *testing.T) {
+	t.Parallel()
+	for _, unjudged := range []bool{false, true} {
+		w := newWorld(t, func(cfg *api.Config) { cfg.Alerts.Unjudged = unjudged })
+		w.alert("retry_storm", hook.AlertSubject{})
+		w.resolve(w.alert("disk_low", hook.AlertSubject{}))
+		for _, v := range w.must(200, http.MethodGet, "/v1/alerts", w.adminRead, nil).object(t)["data"].([]any) {
+			a := v.(map[string]any)
+			if want := unjudged && a["status"] == "firing"; a["stale"] != want {
+				t.Errorf("unjudged %v: %v alert is stale: %v", unjudged, a["status"], a["stale"])
+			}
+			one := w.must(200, http.MethodGet, "/v1/alerts/"+a["id"].(string), w.adminRead, nil).object(t)
+			if one["stale"] != a["stale"] {
+				t.Errorf("unjudged %v: %v alert by itself is stale: %v", unjudged, a["status"], one["stale"])
+			}
+		}
 	}
 }

@@ -55,6 +55,7 @@ type Store interface {
 	store.Replays
 	store.LaneLog
 	store.StatsReader
+	store.Overview
 	store.AlertLog
 	store.AlertChannels
 	ListOperational(ctx context.Context, f store.OperationalFilter, p store.Page) ([]hook.OperationalEvent, error)

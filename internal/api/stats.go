@@ -38,13 +38,14 @@ func (a *API) addStatsRoutes() {
 			return a.statsOf(ctx, c, stats.Subject{Level: stats.OfEndpoint, ID: e.ID}, &in.StatsQuery)
 		})
 	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/stats", "get-tenant-stats", "Get the figures of a tenant",
-		func(ctx context.Context, c *rest.Call, in *tenantStats) (*rest.Output[view.Stats], error) {
-			return a.statsOf(ctx, c, stats.Subject{Level: stats.OfTenant, ID: c.Tenant}, &in.StatsQuery)
+		func(ctx context.Context, c *rest.Call, in *tenantStats) (*rest.Output[view.Overview], error) {
+			return a.overviewOf(ctx, c, c.Tenant, &in.StatsQuery)
 		})
 	rest.Add(g, rest.NeedAdminRead, "GET /v1/stats", "get-stats", "Get the figures of all tenants together",
-		func(ctx context.Context, c *rest.Call, in *StatsQuery) (*rest.Output[view.Stats], error) {
-			return a.statsOf(ctx, c, stats.Subject{Level: stats.OfSystem}, in)
+		func(ctx context.Context, c *rest.Call, in *StatsQuery) (*rest.Output[view.Overview], error) {
+			return a.overviewOf(ctx, c, 0, in)
 		})
+	a.addHealthRoutes()
 }
 
 // A window has at most so many pieces, and those of the longest ones are no shorter
@@ -79,6 +80,23 @@ func (q *StatsQuery) window() (window, step time.Duration, err error) {
 }
 
 func (a *API) statsOf(ctx context.Context, c *rest.Call, s stats.Subject, q *StatsQuery) (*rest.Output[view.Stats], error) {
+	f, err := a.figures(ctx, c, s, q)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Output[view.Stats]{Body: f.view()}, nil
+}
+
+// figures are those of a window.
+type figures struct {
+	series   []stats.Point
+	from, to time.Time
+	step     time.Duration
+}
+
+func (f *figures) view() view.Stats { return view.OfStats(f.series, f.from, f.to, f.step) }
+
+func (a *API) figures(ctx context.Context, c *rest.Call, s stats.Subject, q *StatsQuery) (*figures, error) {
 	window, step, err := q.window()
 	if err != nil {
 		return nil, err
@@ -88,7 +106,7 @@ func (a *API) statsOf(ctx context.Context, c *rest.Call, s stats.Subject, q *Sta
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Output[view.Stats]{Body: view.OfStats(stats.Series(points, from, c.Now, step), from, c.Now, step)}, nil
+	return &figures{stats.Series(points, from, c.Now, step), from, c.Now, step}, nil
 }
 
 // begin returns when the window up to now begins, whatever its pieces are: at a full

@@ -37,6 +37,7 @@ func (a *App) buildAlerts(serverPolicy []byte) (err error) {
 // alertParts are what the API of alerts needs of those who run.
 func (a *App) alertParts() alerts.Parts {
 	return alerts.Parts{
+		Unjudged: !a.opts.Alerts,
 		Test: func(ctx context.Context, ch hook.Channel) (bool, string) {
 			res := a.sender.Test(ctx, ch)
 			return res.OK, res.Detail

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/census"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -14,7 +13,7 @@ import (
 // buildMetrics makes the metrics and who counts for them. They ask the dispatcher,
 // which is made later.
 func (a *App) buildMetrics() (err error) {
-	var tell func(context.Context, time.Time, []store.Queue) error
+	var tell func(context.Context, store.QueueCount) error
 	if a.opts.Stats {
 		tell = a.db.TellQueues
 	}

@@ -35,7 +35,7 @@ type Config struct {
 	// Lanes counts the lanes in memory, and those told to wait.
 	Lanes func(ctx context.Context) (lanes, holds int, err error)
 	// Tell is told of every queue that was counted; nil: nobody keeps them.
-	Tell  func(ctx context.Context, now time.Time, queues []store.Queue) error
+	Tell  func(ctx context.Context, c store.QueueCount) error
 	Every time.Duration // the least time between two counts; 30s
 }
 
@@ -59,7 +59,9 @@ var bounds = store.QueueBounds{Count: 1_000_000, Look: 20_000}
 type Census struct {
 	cfg     Config
 	figures atomic.Pointer[hook.QueueFigures]
-	failing bool // belongs to the goroutine of Run
+	// What follows belongs to the goroutine of Run.
+	failing bool
+	last    time.Time // when queues were counted; zero: never
 }
 
 // New checks cfg, fills in the default, and starts nothing.
@@ -107,9 +109,13 @@ func (c *Census) report(ctx context.Context, err error) {
 func (c *Census) count(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
+	defer func() { c.last = now }() // also of a count that failed: a part of it may be told
 	f := hook.QueueFigures{At: now}
 	err := c.countQueues(ctx, now, &f)
 	if err != nil {
+		return err
+	}
+	if err := c.tell(ctx, now, nil, c.cfg.Owns(0)); err != nil {
 		return err
 	}
 	if f.Lanes, f.Holds, err = c.cfg.Lanes(ctx); err != nil {
@@ -138,8 +144,8 @@ func (c *Census) countQueues(ctx context.Context, now time.Time, f *hook.QueueFi
 	for ids := range slices.Chunk(waiting, batch) {
 		call, cancel := context.WithTimeout(ctx, callTime)
 		queues, err := c.cfg.Store.Queues(call, ids, now, bounds)
-		if err == nil && c.cfg.Tell != nil {
-			err = c.cfg.Tell(call, now, queues)
+		if err == nil {
+			err = c.tell(call, now, queues, false)
 		}
 		cancel()
 		if err != nil {
@@ -150,6 +156,19 @@ func (c *Census) countQueues(ctx context.Context, now time.Time, f *hook.QueueFi
 		}
 	}
 	return nil
+}
+
+// tell hands over what was counted. The first count stands for no time: nobody knows
+// what was before.
+func (c *Census) tell(ctx context.Context, now time.Time, queues []store.Queue, looked bool) error {
+	if c.cfg.Tell == nil {
+		return nil
+	}
+	since := c.last
+	if since.IsZero() {
+		since = now
+	}
+	return c.cfg.Tell(ctx, store.QueueCount{Queues: queues, Now: now, Since: since, Looked: looked})
 }
 
 func add(f *hook.QueueFigures, q *store.Queue) {

@@ -152,14 +152,15 @@ func (l *loop) expired(r *runner, hold time.Duration, rows []hook.Delivery, err 
 
 // end settles a delivery that does not wait any more as dead, without an attempt.
 func (l *loop) end(now time.Time, r *runner, d hook.Delivery, why hook.EndReason) {
-	due := d.DueAt
+	due, restored := d.DueAt, false
 	if was := d.Restore; was != nil { // only the request for a manual send ends
+		restored = was.State != hook.Pending
 		d.State, d.DueAt, d.Reason, d.Restore = was.State, was.DueAt, was.Reason, nil
 	} else {
 		d.State, d.Reason, d.SettledAt = hook.Dead, why, now
 		l.tellDead(r, why)
 	}
-	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Due: due, Delivery: d}, nil)
+	l.d.cfg.Settler.Settle(&store.Settle{Shard: r.shard, Epoch: r.epoch, Prev: d.Attempts, Due: due, Delivery: d, Restored: restored}, nil)
 }
 
 // evictAt is when the lane may leave memory if nothing happens; zero while it

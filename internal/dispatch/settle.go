@@ -43,6 +43,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	s := &store.Settle{
 		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts, Due: f.delivery.DueAt,
 		Delivery: settledDelivery(f, v), Attempt: l.attempt(now, f, v),
+		Restored: v.Unchanged && f.delivery.Restore != nil && f.delivery.Restore.State != hook.Pending,
 	}
 	stays := v.Unchanged && f.delivery.Restore == nil && s.Delivery.State == hook.Pending
 	r.win.Answered(f.it, s.Delivery)

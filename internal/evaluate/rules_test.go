@@ -244,3 +244,39 @@ func play(t *testing.T, rule *alert.Rule, scene scene, over bool) {
 		}
 	}
 }
+
+// TestAFailingChannelIsOverOnceItIsMended: by a test that gets through, a change, or
+// its end.
+func TestAFailingChannelIsOverOnceItIsMended(t *testing.T) {
+	t.Parallel()
+	for name, mend := range map[string]func(r *rig, ch store.Channel){
+		"test": func(r *rig, ch store.Channel) { r.must(r.db.ChannelWorked(r.t.Context(), ch.ID)) },
+		"change": func(r *rig, ch store.Channel) {
+			_, err := r.db.UpdateChannel(r.t.Context(), ch, r.audit())
+			r.must(err)
+		},
+		"end": func(r *rig, ch store.Channel) { r.must(r.db.DeleteChannel(r.t.Context(), 0, ch.ID, r.audit())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				defer r.close()
+				run := scenes["channel_failing"](r, r.endpoint(), true)
+				v := r.evaluate()
+				defer v.stop()
+				run()
+				if a := r.one("channel_failing"); a.Status != hook.AlertFiring {
+					t.Fatalf("the alert is %v", a.Status)
+				}
+				channels, err := r.db.Channels(t.Context())
+				r.must(err)
+				mend(r, channels[0])
+				r.pass(10 * time.Minute)
+				if a := r.one("channel_failing"); a.Status != hook.AlertResolved {
+					t.Errorf("after its %s the alert is %v", name, a.Status)
+				}
+			})
+		})
+	}
+}

@@ -27,6 +27,20 @@ const (
 	// Reopened counts deliveries that had ended and became pending again, by a
 	// replay or by hand: without it what ended would not add up with what came.
 	Reopened Counter = 7
+	// Restored counts those of them that were sent by hand in vain: they are again
+	// what they were, which was counted before.
+	Restored Counter = 8
+
+	// ReadySeconds, DelayedSeconds, RetryingSeconds and HeldSeconds add up, for a
+	// tenant or all, for how long deliveries waited: divided by the time that was
+	// looked at they are how many waited on average. Other than gauges they can be
+	// added up over nodes.
+	ReadySeconds    Counter = 9
+	DelayedSeconds  Counter = 10
+	RetryingSeconds Counter = 11
+	HeldSeconds     Counter = 12
+	// LookedSeconds is for how long somebody looked at the queues, of all alone.
+	LookedSeconds Counter = 13
 
 	attempts  Counter = 16  // + kind
 	delivered Counter = 32  // + 1, 2, 3 attempts or more

@@ -130,7 +130,9 @@ func (s Sums) Rows() []Row {
 		if k.owner.Endpoint != 0 {
 			add(key{Subject{OfEndpoint, k.owner.Endpoint}, k.minute}, *c)
 		}
-		add(key{Subject{OfTenant, k.owner.Tenant}, k.minute}, c.withoutGauges())
+		if k.owner.Tenant != 0 {
+			add(key{Subject{OfTenant, k.owner.Tenant}, k.minute}, c.withoutGauges())
+		}
 		add(key{Subject{OfSystem, 0}, k.minute}, c.withoutGauges())
 	}
 	rows := make([]Row, 0, len(sums))

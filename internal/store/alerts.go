@@ -145,8 +145,11 @@ type AlertChannels interface {
 	ChannelByID(ctx context.Context, tenant, id hook.ID) (Channel, error)
 	ListChannels(ctx context.Context, tenant hook.ID, p Page) ([]Channel, error)
 	// UpdateChannel stores c if the stored Version is c.Version, else it fails with
-	// hook.ErrVersionMismatch. Tenant and kind stay as they are.
+	// hook.ErrVersionMismatch. Tenant and kind stay as they are. That the channel
+	// failed says nothing about it as it is now, and is forgotten.
 	UpdateChannel(ctx context.Context, c Channel, a hook.Audit) (Channel, error)
+	// ChannelWorked forgets that a channel failed: it has just taken something.
+	ChannelWorked(ctx context.Context, id hook.ID) error
 	// DeleteChannel also ends its notices that wait, as skipped.
 	DeleteChannel(ctx context.Context, tenant, id hook.ID, a hook.Audit) error
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -37,6 +39,21 @@ func (s *Settle) Log(l *stats.Log, mayEnd bool) {
 	l.End()
 }
 
+// MayReopen reports whether the result, if it is stored, may meet a request for a
+// manual send that came meanwhile. With it the delivery ends and is pending again.
+func (s *Settle) MayReopen() bool {
+	return s.Attempt != nil && s.Attempt.Class != hook.Success && s.Delivery.State != hook.Pending
+}
+
+// LogReopened adds to the figures that there was such a request. The entry has the
+// negative id of the delivery, which nothing else has.
+func (s *Settle) LogReopened(l *stats.Log) {
+	d := &s.Delivery
+	l.Begin(-d.ID, stats.Owner{Tenant: d.TenantID, Endpoint: d.EndpointID})
+	l.Count(stats.Reopened, 1)
+	l.End()
+}
+
 func logAttempt(l *stats.Log, a *hook.Attempt) {
 	l.Count(stats.Attempts(a.Kind), 1)
 	l.Count(stats.AttemptTook(a.Latency), 1)
@@ -69,13 +86,15 @@ func logLane(l *stats.Log, d *hook.AttemptDetail) {
 }
 
 func (s *Settle) logEnd(l *stats.Log) {
+	if s.Restored {
+		l.Count(stats.Restored, 1)
+		return
+	}
 	switch d := &s.Delivery; d.State {
 	case hook.Delivered:
 		l.Count(stats.Delivered(d.Attempts), 1)
 		l.Count(stats.TriesOfDelivered, uint64(s.tries()))
-		if s.Attempt != nil && s.Attempt.Class == hook.Success { // else it is again what it was before a send by hand
-			l.Count(stats.DeliveryTook(s.Took()), 1)
-		}
+		l.Count(stats.DeliveryTook(s.Took()), 1)
 	case hook.Dead:
 		l.Count(stats.Dead(d.Reason), 1)
 	case hook.Cancelled:
@@ -108,9 +127,87 @@ func (s *Settle) tries() int {
 // what is sent at once is no queue.
 const lateFor = 10 * time.Second
 
-// LogQueues adds to the figures what waits for endpoints that are retried, held or
+// QueueCount is what a node has counted of queues.
+type QueueCount struct {
+	Queues []Queue
+	Now    time.Time
+	// Since is when they were counted before: for so long they were as they are
+	// now, as far as anybody knows.
+	Since time.Time
+	// Looked: Since to Now is time that was looked at. One node of the fleet says so.
+	Looked bool
+}
+
+// mostCounted bounds how long one count stands for.
+const mostCounted = 10 * time.Minute
+
+// Logs returns what the count adds to the figures of each minute that it stands for,
+// the latest first.
+func (c *QueueCount) Logs() []stats.Record {
+	var out []stats.Record
+	sums := c.byTenant()
+	for to, since := c.Now, later(c.Since, c.Now.Add(-mostCounted)); len(out) == 0 || to.After(since); {
+		from := later(stats.Minutes.Floor(to.Add(-1)), since)
+		var l stats.Log
+		if len(out) == 0 {
+			logQueues(&l, c.Now, c.Queues)
+		}
+		if seconds := to.Unix() - from.Unix(); seconds > 0 {
+			logSums(&l, sums, c.Looked, uint64(seconds))
+		}
+		out = append(out, stats.Record{At: from, Packed: l.Packed()})
+		to = from
+	}
+	out[0].At = later(out[0].At, stats.Minutes.Floor(c.Now)) // what is now is of this minute
+	return slices.DeleteFunc(out, func(r stats.Record) bool { return len(r.Packed) == 0 })
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (c *QueueCount) byTenant() map[hook.ID]Queue {
+	sums := make(map[hook.ID]Queue)
+	for i := range c.Queues {
+		q := &c.Queues[i]
+		if sum := sums[q.TenantID]; q.TenantID != 0 {
+			sum.Ready += q.Ready
+			sum.Delayed += q.Delayed
+			sum.Retrying += q.Retrying
+			sum.Held += q.Held
+			sums[q.TenantID] = sum
+		}
+	}
+	return sums
+}
+
+// logSums adds for how long the deliveries of tenants waited.
+func logSums(l *stats.Log, sums map[hook.ID]Queue, looked bool, seconds uint64) {
+	for _, tenant := range slices.Sorted(maps.Keys(sums)) {
+		q := sums[tenant]
+		l.Begin(0, stats.Owner{Tenant: tenant})
+		for counter, n := range map[stats.Counter]int64{
+			stats.ReadySeconds: q.Ready, stats.DelayedSeconds: q.Delayed, stats.RetryingSeconds: q.Retrying, stats.HeldSeconds: q.Held,
+		} {
+			if n > 0 {
+				l.Count(counter, uint64(n)*seconds)
+			}
+		}
+		l.End()
+	}
+	if looked {
+		l.Begin(0, stats.Owner{})
+		l.Count(stats.LookedSeconds, seconds)
+		l.End()
+	}
+}
+
+// logQueues adds to the figures what waits for endpoints that are retried, held or
 // late.
-func LogQueues(l *stats.Log, now time.Time, queues []Queue) {
+func logQueues(l *stats.Log, now time.Time, queues []Queue) {
 	for i := range queues {
 		q := &queues[i]
 		oldest := time.Duration(0)
@@ -143,8 +240,8 @@ type StatsReader interface {
 
 // StatsKeeper adds figures up and keeps them from growing for ever.
 type StatsKeeper interface {
-	// TellQueues stores what waits for endpoints, as LogQueues tells it.
-	TellQueues(ctx context.Context, now time.Time, queues []Queue) error
+	// TellQueues stores what waits for endpoints, as QueueCount.Logs tells it.
+	TellQueues(ctx context.Context, c QueueCount) error
 	// FoldStats adds logs of commits to the figures of their minutes until it has
 	// taken limit, about as many bytes, and returns how much that was: less than
 	// limit when there are no more. What is counted in so many bytes also bounds how

@@ -31,10 +31,11 @@ type QueueBounds struct {
 // taken to be untried.
 type Queue struct {
 	EndpointID hook.ID
-	Ready      int64 // due and never tried; the lane sends
-	Delayed    int64 // not due yet and never tried
-	Retrying   int64 // tried before
-	Held       int64 // due, but the lane is open or told to wait, the endpoint paused or disabled
+	TenantID   hook.ID // 0 when nothing waits
+	Ready      int64   // due and never tried; the lane sends
+	Delayed    int64   // not due yet and never tried
+	Retrying   int64   // tried before
+	Held       int64   // due, but the lane is open or told to wait, the endpoint paused or disabled
 
 	// Since when the oldest waits; zero: there is none. What is retrying waits
 	// since it was first due.
@@ -43,7 +44,8 @@ type Queue struct {
 
 // QueueCounts are what a dialect counts of one endpoint.
 type QueueCounts struct {
-	Held bool // the lane sends nothing
+	Tenant hook.ID
+	Held   bool // the lane sends nothing
 
 	Due, DueTried     int64
 	Later, LaterTried int64 // not due yet
@@ -56,6 +58,9 @@ type QueueCounts struct {
 // Queue says what the counts mean.
 func (c *QueueCounts) Queue(endpoint hook.ID) Queue {
 	q := Queue{EndpointID: endpoint, Delayed: c.Later - c.LaterTried, Retrying: c.LaterTried, RetryingSince: c.LaterTriedAt}
+	if c.Due+c.Later > 0 {
+		q.TenantID = c.Tenant
+	}
 	if c.Held {
 		q.Held, q.HeldSince = c.Due, c.DueAt
 		return q

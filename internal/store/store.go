@@ -40,6 +40,7 @@ type DB interface {
 	Maintenance
 	StatsReader
 	StatsKeeper
+	Overview
 	Alerting
 	QueueReader
 	Logouts
@@ -187,6 +188,9 @@ type Settle struct {
 	Delivery hook.Delivery
 	// Attempt is nil when a delivery ends without one (held too long).
 	Attempt *hook.Attempt
+	// Restored: a manual send was in vain, of a delivery that had ended before. It is
+	// again what it was, which is no new end of it.
+	Restored bool
 
 	// Set by Commit.
 	Outcome SettleOutcome

@@ -26,6 +26,8 @@ type Parts struct {
 	// Test sends a notice over a channel that says it is a test, and waits for the
 	// result. detail is safe to show; nil: this server sends nothing.
 	Test func(ctx context.Context, ch hook.Channel) (ok bool, detail string)
+	// Unjudged: nobody judges alerts here. Those that fired stay as they were.
+	Unjudged bool
 	// Thresholds returns those that are in force; nil: the defaults.
 	Thresholds func() alert.Thresholds
 }
@@ -100,7 +102,14 @@ func (r *routes) list(ctx context.Context, c *rest.Call, in *AlertQuery) (*rest.
 		}
 		return r.cfg.Store.ListAlerts(ctx, f, p)
 	}
-	return rest.ListOf(r.server, c, in.PageParams, read, func(a hook.Alert) hook.ID { return a.ID }, view.OfAlert)
+	return rest.ListOf(r.server, c, in.PageParams, read, func(a hook.Alert) hook.ID { return a.ID }, r.view)
+}
+
+// view shows an alert, and whether anybody knows that it still fires.
+func (r *routes) view(a hook.Alert) view.Alert {
+	v := view.OfAlert(a)
+	v.Stale = r.cfg.Unjudged && a.Status == hook.AlertFiring
+	return v
 }
 
 func (r *routes) filter(ctx context.Context, c *rest.Call, in *AlertQuery) (f store.AlertFilter, err error) {
@@ -165,7 +174,7 @@ func (r *routes) get(ctx context.Context, c *rest.Call, in *AlertPath) (*rest.Ou
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Output[view.Alert]{Body: view.OfAlert(a)}, nil
+	return &rest.Output[view.Alert]{Body: r.view(a)}, nil
 }
 
 type ackInput struct {
@@ -202,7 +211,7 @@ func (r *routes) ack(ctx context.Context, c *rest.Call, in *ackInput) (*rest.Out
 		return nil, fmt.Errorf("acknowledge alert: %w", err)
 	}
 	stored.Notifications = a.Notifications
-	return &rest.Output[view.Alert]{Body: view.OfAlert(stored)}, nil
+	return &rest.Output[view.Alert]{Body: r.view(stored)}, nil
 }
 
 func notFiring() error {

@@ -266,6 +266,9 @@ func (r *routes) testChannel(ctx context.Context, c *rest.Call, in *ChannelPath)
 	ok, detail := r.cfg.Test(ctx, ch.Channel)
 	if out.Detail = detail; ok {
 		out.Result = "ok"
+		if err := r.cfg.Store.ChannelWorked(ctx, ch.ID); err != nil {
+			return nil, fmt.Errorf("note that the channel works: %w", err)
+		}
 	}
 	return &rest.Output[view.ChannelTest]{Body: out}, nil
 }

@@ -14,6 +14,7 @@ type Alert struct {
 	Level         string         `json:"level" enum:"endpoint,tenant,system"`
 	Severity      string         `json:"severity" enum:"page,warning,info" doc:"The highest since it fired."`
 	Status        string         `json:"status" enum:"firing,resolved"`
+	Stale         bool           `json:"stale" doc:"It fired when alerts were last judged, which nobody does now (alert.enabled is false): whether it still does is not known."`
 	Subject       AlertSubject   `json:"subject"`
 	Summary       string         `json:"summary"`
 	Value         float64        `json:"value"`

@@ -41,6 +41,7 @@ type Figures struct {
 	DeadBy          map[string]uint64 `json:"dead_by" doc:"The same by reason."`
 	Cancelled       uint64            `json:"cancelled"`
 	Reopened        uint64            `json:"reopened" doc:"Had ended, and became pending again by a replay or by hand, or was dead and is discarded: then it is cancelled, too."`
+	Restored        uint64            `json:"restored" doc:"Of these, sent by hand in vain: they are again what they were. accepted + reopened = delivered + dead + cancelled + restored + what became pending."`
 }
 
 // Latency is how long things took, to a fifth.
@@ -57,10 +58,14 @@ type StatsPoint struct {
 	Accepted   uint64  `json:"accepted"`
 	First      uint64  `json:"first"`
 	Retry      uint64  `json:"retry"`
+	Probe      uint64  `json:"probe"`
+	Replay     uint64  `json:"replay"`
+	Manual     uint64  `json:"manual"`
 	Other      uint64  `json:"other" doc:"Probes, replays and manual sends."`
 	Failed     uint64  `json:"failed"`
 	Delivered  uint64  `json:"delivered"`
 	Dead       uint64  `json:"dead"`
+	Cancelled  uint64  `json:"cancelled"`
 	AttemptMS  Latency `json:"attempt_ms"`
 	DeliveryMS Latency `json:"delivery_ms"`
 	Gauges     Gauges  `json:"gauges"`
@@ -73,11 +78,11 @@ type Gauges struct {
 	InFlight *uint64 `json:"in_flight" doc:"Of an endpoint."`
 	Breaker  *string `json:"breaker" enum:"closed,open" doc:"Of an endpoint, at worst."`
 	Pending  *uint64 `json:"pending" doc:"Of a tenant or all: deliveries that had not ended."`
-	Ready    *uint64 `json:"ready" doc:"Of an endpoint that is retried or held: due and never tried."`
-	Delayed  *uint64 `json:"delayed" doc:"Of the same: not due yet."`
-	Retrying *uint64 `json:"retrying" doc:"Of the same: tried before."`
-	Held     *uint64 `json:"held" doc:"Of the same: due while nothing is sent."`
-	OldestS  *uint64 `json:"oldest_s" doc:"Of the same: how long the oldest had waited, in seconds."`
+	Ready    *uint64 `json:"ready" doc:"Due and never tried. Of an endpoint: at most, while it is retried or held. Of a tenant or all: on average, which is also true of the next three."`
+	Delayed  *uint64 `json:"delayed" doc:"Not due yet."`
+	Retrying *uint64 `json:"retrying" doc:"Tried before."`
+	Held     *uint64 `json:"held" doc:"Due while nothing is sent."`
+	OldestS  *uint64 `json:"oldest_s" doc:"Of an endpoint that is retried or held: how long the oldest had waited, in seconds."`
 }
 
 // OfStats shows a window as a series of pieces of one length.
@@ -97,7 +102,8 @@ func OfStats(series []stats.Point, from, to time.Time, step time.Duration) Stats
 		p := StatsPoint{
 			At: Stamp(series[i].At), Events: c.Get(stats.Events), Accepted: c.Get(stats.Accepted),
 			First: c.Get(stats.Attempts(hook.First)), Retry: c.Get(stats.Attempts(hook.Retry)), Failed: c.AllFailed(),
-			Delivered: c.AllDelivered(), Dead: c.AllDead(), AttemptMS: ofTimes(c.AttemptTimes()), DeliveryMS: ofTimes(c.DeliveryTimes()),
+			Probe: c.Get(stats.Attempts(hook.Probe)), Replay: c.Get(stats.Attempts(hook.Replay)), Manual: c.Get(stats.Attempts(hook.Manual)),
+			Delivered: c.AllDelivered(), Dead: c.AllDead(), Cancelled: c.Get(stats.Cancelled), AttemptMS: ofTimes(c.AttemptTimes()), DeliveryMS: ofTimes(c.DeliveryTimes()),
 		}
 		p.Other = c.AllAttempts() - p.First - p.Retry
 		p.Gauges = ofGauges(c)
@@ -114,6 +120,7 @@ func ofCounts(c *stats.Counts) Figures {
 		Failed: c.AllFailed(), FailedBy: make(map[string]uint64), Delivered: c.AllDelivered(), DeliveredFirst: c.Get(stats.Delivered(1)),
 		DeliveredSecond: c.Get(stats.Delivered(2)), DeliveredLater: c.Get(stats.Delivered(stats.MostTries)),
 		Dead: c.AllDead(), DeadBy: make(map[string]uint64), Cancelled: c.Get(stats.Cancelled), Reopened: c.Get(stats.Reopened),
+		Restored: c.Get(stats.Restored),
 	}
 	c.ByFailure(func(r hook.Reason, n uint64) { f.FailedBy[r.String()] = n })
 	c.ByReason(func(r hook.EndReason, n uint64) { f.DeadBy[r.String()] = n })

@@ -129,12 +129,15 @@ counted AS (
   WHERE p.id = w.replay_id)`
 
 	// settleFigures names who is written or ended only when that is not as the
-	// caller thought: $53 are written and $54 end.
+	// caller thought: $53 are written and $54 end. What ends although somebody asked
+	// for it by hand meanwhile ends, and its negative id tells that it is pending again;
+	// where that may be, $53 is more than there are.
 	settleFigures = `,
 figures AS (
   INSERT INTO stats_log (at, data, written, ended)
-  SELECT $51, $52, CASE WHEN count(*) < $53::int THEN array_to_string(array_agg(id), ',') END,
-    CASE WHEN count(*) FILTER (WHERE ended) < $54::int THEN coalesce(array_to_string(array_agg(id) FILTER (WHERE ended), ','), '') END
+  SELECT $51, $52, CASE WHEN count(*) < $53::int THEN array_to_string(array_agg(id) || array_agg(-id) FILTER (WHERE ended_for_replay AND NOT ended), ',') END,
+    CASE WHEN count(*) FILTER (WHERE ended_for_replay) < $54::int
+      THEN coalesce(array_to_string(array_agg(id) FILTER (WHERE ended_for_replay), ','), '') END
   FROM written HAVING count(*) > 0 AND octet_length($52::bytea) > 0)`
 
 	settleResult = `
@@ -196,19 +199,24 @@ func (r *run) queueRound(round *settleRound, shards []int) error {
 // addFigures adds what the statement counts, if all is written and ends as its
 // owner thinks.
 func (r *run) addFigures(settles []*store.Settle) {
-	ends := int32(0)
+	ends, reopen := int32(0), int32(0)
 	r.figures.Reset()
 	for _, s := range settles {
 		if s.Delivery.State != hook.Pending {
 			ends++
 		}
-		if !r.batch.Uncounted {
-			s.Log(&r.figures, true)
+		if r.batch.Uncounted {
+			continue
+		}
+		s.Log(&r.figures, true)
+		if s.MayReopen() {
+			reopen++
+			s.LogReopened(&r.figures)
 		}
 	}
 	r.ID(r.batch.Now.Unix())
 	r.Bytes(r.figures.Packed())
-	r.Number(int32(len(settles)))
+	r.Number(int32(len(settles)) + reopen)
 	r.Number(ends)
 }
 

@@ -30,7 +30,8 @@ SELECT w.id,
     SELECT FROM deliveries d WHERE d.endpoint_id = w.id AND d.state = 0 AND d.due_at <= $2 ORDER BY d.due_at, d.id LIMIT $3) AS n),
   (SELECT count(*) FROM (
     SELECT FROM deliveries d WHERE d.endpoint_id = w.id AND d.state = 0 AND d.due_at > $2 ORDER BY d.due_at, d.id LIMIT $3) AS n),
-  due.tried, due.at, due.untried_at, due.tried_at, later.tried, later.tried_at
+  due.tried, due.at, due.untried_at, due.tried_at, later.tried, later.tried_at,
+  coalesce((SELECT e.tenant_id FROM endpoints e WHERE e.id = w.id), 0)
 FROM unnest($1::bigint[]) AS w(id)
 CROSS JOIN LATERAL (
   SELECT count(*) FILTER (WHERE n.attempts > 0) AS tried, min(n.due_at) AS at, min(n.due_at) FILTER (WHERE n.attempts = 0) AS untried_at,
@@ -63,7 +64,7 @@ func scanQueue(r sqlstore.Row, q *store.Queue) error {
 	var id hook.ID
 	var c store.QueueCounts
 	err := r.Scan(&id, &c.Held, &c.Due, &c.Later, &c.DueTried, sqlstore.Time(&c.DueAt), sqlstore.Time(&c.UntriedAt), sqlstore.Time(&c.TriedAt),
-		&c.LaterTried, sqlstore.Time(&c.LaterTriedAt))
+		&c.LaterTried, sqlstore.Time(&c.LaterTriedAt), &c.Tenant)
 	*q = c.Queue(id)
 	return err
 }

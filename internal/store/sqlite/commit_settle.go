@@ -132,7 +132,7 @@ func (c *commit) settleAttempt(s *store.Settle) error {
 		return err
 	}
 	if changed == 1 {
-		c.written(s, false)
+		c.reopened(s)
 		c.addAttempt(s, s.Delivery.State != hook.Pending) // for its replay it has ended
 		return nil
 	}
@@ -164,6 +164,19 @@ func (c *commit) written(s *store.Settle, ended bool) {
 	}
 	if !c.batch.Uncounted {
 		s.Log(&c.figures, ended)
+	}
+}
+
+// reopened notes a settle that counts, of a delivery that somebody asked for by hand
+// meanwhile: if it ends, it is pending again at once.
+func (c *commit) reopened(s *store.Settle) {
+	s.Outcome = store.SettleWritten
+	if c.batch.Uncounted {
+		return
+	}
+	s.Log(&c.figures, true)
+	if s.Delivery.State != hook.Pending {
+		s.LogReopened(&c.figures)
 	}
 }
 

@@ -20,7 +20,8 @@ WITH lane(held) AS (
 SELECT lane.held,
   (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE endpoint_id = ?1 AND state = 0 AND due_at <= ?2 LIMIT ?3)),
   (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE endpoint_id = ?1 AND state = 0 AND due_at > ?2 LIMIT ?3)),
-  due.tried, due.at, due.untried_at, due.tried_at, later.tried, later.tried_at
+  due.tried, due.at, due.untried_at, due.tried_at, later.tried, later.tried_at,
+  coalesce((SELECT tenant_id FROM endpoints WHERE id = ?1), 0)
 FROM lane,
   (SELECT coalesce(sum(attempts > 0), 0) AS tried, min(due_at) AS at, min(CASE attempts WHEN 0 THEN due_at END) AS untried_at,
      min(CASE WHEN attempts > 0 THEN run_due_at END) AS tried_at FROM (
@@ -37,14 +38,15 @@ const queuesOf = `
 SELECT q.endpoint_id, q.seen,
   coalesce((SELECT e.state <> 0 FROM endpoints e WHERE e.id = q.endpoint_id), 0)
     + coalesce((SELECT l.state = 1 OR coalesce(l.hold_until > ?3, 0) FROM lanes l WHERE l.endpoint_id = q.endpoint_id), 0) > 0,
-  q.due, q.seen - q.due, q.due_tried, q.at, q.untried_at, q.tried_at, q.later_tried, q.later_tried_at
+  q.due, q.seen - q.due, q.due_tried, q.at, q.untried_at, q.tried_at, q.later_tried, q.later_tried_at, q.tenant_id
 FROM (
   SELECT endpoint_id, count(*) AS seen, sum(due_at <= ?3) AS due, sum(due_at <= ?3 AND attempts > 0) AS due_tried,
     min(CASE WHEN due_at <= ?3 THEN due_at END) AS at,
     min(CASE WHEN due_at <= ?3 AND attempts = 0 THEN due_at END) AS untried_at,
     min(CASE WHEN due_at <= ?3 AND attempts > 0 THEN run_due_at END) AS tried_at,
-    sum(due_at > ?3 AND attempts > 0) AS later_tried, min(CASE WHEN due_at > ?3 AND attempts > 0 THEN run_due_at END) AS later_tried_at
-  FROM (SELECT endpoint_id, due_at, attempts, run_due_at FROM deliveries
+    sum(due_at > ?3 AND attempts > 0) AS later_tried, min(CASE WHEN due_at > ?3 AND attempts > 0 THEN run_due_at END) AS later_tried_at,
+    min(tenant_id) AS tenant_id
+  FROM (SELECT endpoint_id, due_at, attempts, run_due_at, tenant_id FROM deliveries
     WHERE state = 0 AND endpoint_id BETWEEN ?1 AND ?2 ORDER BY endpoint_id, due_at LIMIT ?4)
   GROUP BY endpoint_id) AS q`
 
@@ -58,7 +60,7 @@ func scanCounted(r sqlstore.Row, q *counted) error {
 	var id hook.ID
 	var c store.QueueCounts
 	err := r.Scan(&id, &q.seen, &c.Held, &c.Due, &c.Later, &c.DueTried, sqlstore.Time(&c.DueAt), sqlstore.Time(&c.UntriedAt), sqlstore.Time(&c.TriedAt),
-		&c.LaterTried, sqlstore.Time(&c.LaterTriedAt))
+		&c.LaterTried, sqlstore.Time(&c.LaterTriedAt), &c.Tenant)
 	q.Queue = c.Queue(id)
 	return err
 }
@@ -100,7 +102,7 @@ func (d *DB) queue(ctx context.Context, id hook.ID, now time.Time, b store.Queue
 	q, err := first(list(ctx, d, func(r sqlstore.Row, q *store.Queue) error {
 		var c store.QueueCounts
 		err := r.Scan(&c.Held, &c.Due, &c.Later, &c.DueTried, sqlstore.Time(&c.DueAt), sqlstore.Time(&c.UntriedAt), sqlstore.Time(&c.TriedAt),
-			&c.LaterTried, sqlstore.Time(&c.LaterTriedAt))
+			&c.LaterTried, sqlstore.Time(&c.LaterTriedAt), &c.Tenant)
 		*q = c.Queue(id)
 		return err
 	}, queueOf, id, now, b.Count, b.Look))

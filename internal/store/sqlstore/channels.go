@@ -105,7 +105,7 @@ func (t *Tables) ListChannels(ctx context.Context, tenant hook.ID, p store.Page)
 const (
 	updateChannel = `
 UPDATE alert_channels SET name = $3, levels = $4, min_severity = $5, rules = $6, operational_events = $7, send_resolved = $8,
-  recipients = $9, sealed = $10, updated_at = $11, version = version + 1
+  recipients = $9, sealed = $10, updated_at = $11, version = version + 1, failing_since = NULL, last_error = ''
 WHERE id = $1 AND tenant_id = $2 AND version = $12`
 
 	channelExists = `SELECT EXISTS (SELECT 1 FROM alert_channels WHERE id = $1 AND tenant_id = $2)`
@@ -128,6 +128,14 @@ func (t *Tables) UpdateChannel(ctx context.Context, c store.Channel, a hook.Audi
 		return err
 	})
 	return stored, err
+}
+
+// ChannelWorked implements store.AlertChannels.
+func (t *Tables) ChannelWorked(ctx context.Context, id hook.ID) error {
+	return t.dialect.Change(ctx, "note that a channel works", func(tx Tx) error {
+		_, err := tx.Exec(channelWorks, id)
+		return err
+	})
 }
 
 const (

@@ -72,16 +72,16 @@ func Count(tx Tx, now time.Time, of stats.Owner, c stats.Counter, n int64) error
 }
 
 // TellQueues implements store.StatsKeeper.
-func (t *Tables) TellQueues(ctx context.Context, now time.Time, queues []store.Queue) error {
-	var l stats.Log
-	store.LogQueues(&l, now, queues)
-	if len(l.Packed()) == 0 {
+func (t *Tables) TellQueues(ctx context.Context, c store.QueueCount) error {
+	logs := c.Logs()
+	if len(logs) == 0 {
 		return nil
 	}
-	return t.dialect.Change(ctx, "store what waits", func(tx Tx) error {
-		_, err := tx.Exec(insertLog, now.Unix(), l.Packed())
-		return err
-	})
+	rows := make([][]any, len(logs))
+	for i := range logs {
+		rows[i] = []any{logs[i].At.Unix(), logs[i].Packed}
+	}
+	return t.dialect.Change(ctx, "store what waits", func(tx Tx) error { return tx.ExecAll(insertLog, rows) })
 }
 
 const (

@@ -178,7 +178,7 @@ func retryDead(w *world) {
 	w.same(due, []hook.Delivery{want}, "read ahead")
 
 	failed := w.attempt(want, hook.Down, hook.ServerError, 500)
-	failed.Attempt.Kind = hook.Manual
+	failed.Attempt.Kind, failed.Restored = hook.Manual, true
 	back := &failed.Delivery
 	back.State, back.DueAt, back.Reason, back.Restore = hook.Dead, want.Restore.DueAt, want.Restore.Reason, nil
 	w.written(failed)

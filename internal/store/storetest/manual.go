@@ -48,6 +48,7 @@ func (w *world) failedManual(d hook.Delivery) *store.Settle {
 	s.Attempt.Kind = hook.Manual
 	was := d.Restore
 	s.Delivery.State, s.Delivery.DueAt, s.Delivery.Reason, s.Delivery.Restore = was.State, was.DueAt, was.Reason, nil
+	s.Restored = was.State != hook.Pending
 	return s
 }
 

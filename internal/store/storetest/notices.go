@@ -16,6 +16,7 @@ var noticeTests = []test{
 	{"a try that failed is due again", noticeAgain},
 	{"an old owner sends nothing, but what it sent counts", noticeFenced},
 	{"a channel that fails says so until it works", noticeChannelFails},
+	{"a channel that was tested or changed does not fail any more", noticeChannelMended},
 	{"operational events are told once each", noticeEvents},
 	{"a channel that is behind loses its oldest events", noticeBacklog},
 	{"a channel that is behind loses its oldest notices", noticeBound},
@@ -214,6 +215,36 @@ func noticeChannelFails(w *world) {
 	w.endNotice(due[2], store.NoticeEnd{Result: hook.NoticeSent, Tries: 1})
 	c.FailingSince, c.Error = time.Time{}, ""
 	w.wantChannels(c)
+}
+
+// noticeChannelMended lets a channel fail, and mends it in all the ways there are.
+func noticeChannelMended(w *world) {
+	c := w.channel(0)
+	for name, mend := range map[string]func(){
+		"a test": func() { w.check(w.db.ChannelWorked(w.ctx(), c.ID), "ChannelWorked") },
+		"a change": func() {
+			var err error
+			c, err = w.db.UpdateChannel(w.ctx(), c, w.audit(0, "alert_channel.update"))
+			w.check(err, "UpdateChannel")
+		},
+	} {
+		w.pass(time.Hour)
+		w.save(w.alert("retry_storm", hook.AlertSubject{Node: w.id()}, c.ID))
+		for _, n := range w.dueNotices() {
+			w.beginNotice(n)
+			w.endNotice(n, store.NoticeEnd{Result: hook.NoticeFailed, Tries: 1, Error: "answered 410"})
+		}
+		got, err := w.db.ChannelByID(w.ctx(), 0, c.ID)
+		w.check(err, "ChannelByID")
+		if got.FailingSince.IsZero() || got.Error == "" {
+			w.t.Fatalf("before %s: failing since %v, %q", name, got.FailingSince, got.Error)
+		}
+		c.FailingSince, c.Error = got.FailingSince, got.Error
+		mend()
+		c.FailingSince, c.Error = time.Time{}, ""
+		w.wantChannels(c)
+	}
+	w.check(w.db.ChannelWorked(w.ctx(), w.id()), "ChannelWorked of none")
 }
 
 func (w *world) tell(e hook.OperationalEvent, channels ...hook.ID) int64 {

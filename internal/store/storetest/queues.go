@@ -25,7 +25,12 @@ func (w *world) queue(e hook.Endpoint, b store.QueueBounds) store.Queue {
 	if len(got) != 1 || got[0].EndpointID != e.ID {
 		w.t.Fatalf("queues = %v", got)
 	}
-	return got[0]
+	q := got[0]
+	if waits := q.Ready+q.Delayed+q.Retrying+q.Held > 0; waits != (q.TenantID != 0) || waits && q.TenantID != e.TenantID {
+		w.t.Errorf("tenant of the queue is %d, want %d if anything waits", q.TenantID, e.TenantID)
+	}
+	q.TenantID = 0
+	return q
 }
 
 // waiting makes deliveries of an endpoint that wait: one is ready, one is

@@ -19,11 +19,14 @@ var statsTests = []test{
 	{"a commit that runs again is counted once", statsRerun},
 	{"a commit that failed is not counted", statsFailed},
 	{"what a person ends or sends again is counted", statsByHand},
+	{"a send by hand in vain is no second end", statsInVain},
+	{"an end that a manual request postpones is counted once", statsPostponed},
 	{"a batch can go uncounted", statsUncounted},
 	{"several who add up count everything once", statsFolders},
 	{"adding up takes as much as it was told to", statsFoldBound},
 	{"endpoints with trouble are found", statsTroubled},
 	{"the greatest and the least of what was there are kept", statsGauges},
+	{"what waits is added up over tenants, nodes and time", statsQueues},
 	{"minutes become hours and days, and nothing is lost", statsRollUp},
 	{"old figures are removed, young ones stay", statsDrop},
 }
@@ -64,10 +67,10 @@ func (w *world) balanced() {
 	}
 	for _, id := range w.tenants {
 		c := w.total(tenantStats(id))
-		in, out := c.Get(stats.Accepted)+c.Get(stats.Reopened), c.AllDelivered()+c.AllDead()+c.Get(stats.Cancelled)
+		in, out := c.Get(stats.Accepted)+c.Get(stats.Reopened), c.AllDelivered()+c.AllDead()+c.Get(stats.Cancelled)+c.Get(stats.Restored)
 		if pending := w.usage(id).Pending; in-out != uint64(pending) {
-			w.t.Errorf("tenant %d: %d accepted and reopened, %d delivered, %d dead, %d cancelled and %d pending",
-				id, in, c.AllDelivered(), c.AllDead(), c.Get(stats.Cancelled), pending)
+			w.t.Errorf("tenant %d: %d accepted and reopened, %d delivered, %d dead, %d cancelled, %d restored and %d pending",
+				id, in, c.AllDelivered(), c.AllDead(), c.Get(stats.Cancelled), c.Get(stats.Restored), pending)
 		}
 	}
 }
@@ -201,6 +204,49 @@ func statsByHand(w *world) {
 	w.wantStats(systemStats, want, "of all")
 }
 
+// statsInVain sends a dead, a delivered and a cancelled delivery by hand, twice each,
+// and all fail.
+func statsInVain(w *world) {
+	ten := w.tenant()
+	e := w.endpoint(ten)
+	gone, well, ended := w.deadLetters(ten, e, 1)[0], w.delivery(w.stored(ten, e).Deliveries[0].ID), w.stored(ten, e).Deliveries[0]
+	w.written(w.success(well))
+	_, err := w.db.CancelDelivery(w.ctx(), ten.ID, ended.ID, w.now, w.audit(ten.ID, "delivery.cancel"))
+	w.check(err, "CancelDelivery")
+	before := w.total(tenantStats(ten.ID))
+	for range 2 {
+		for _, id := range []hook.ID{gone.ID, well.ID, ended.ID} {
+			w.pass(time.Second)
+			row, err := w.db.RetryDelivery(w.ctx(), ten.ID, id, w.now, w.audit(ten.ID, "delivery.retry"))
+			w.check(err, "RetryDelivery")
+			w.balanced()
+			w.written(w.failedManual(row.Delivery))
+			w.balanced()
+		}
+	}
+	w.wantStats(tenantStats(ten.ID), map[stats.Counter]uint64{
+		stats.Accepted: before.Get(stats.Accepted), stats.Dead(hook.DeadPermanent): before.Get(stats.Dead(hook.DeadPermanent)),
+		stats.Delivered(1): before.Get(stats.Delivered(1)), stats.Delivered(2): 0, stats.Cancelled: 1, stats.Reopened: 6, stats.Restored: 6,
+		stats.Attempts(hook.Manual): 6,
+	}, "after six sends by hand")
+}
+
+// statsPostponed lets a delivery die while somebody asks for it by hand, in vain.
+func statsPostponed(w *world) {
+	ten := w.tenant()
+	s := w.dead(w.one(ten))
+	w.pass(time.Second)
+	w.manual(s.Delivery)
+	w.written(s)
+	w.balanced()
+	want := map[stats.Counter]uint64{stats.Accepted: 1, stats.Dead(hook.DeadPermanent): 1, stats.Reopened: 1, stats.Restored: 0}
+	w.wantStats(tenantStats(ten.ID), want, "while it waits")
+	w.pass(time.Second)
+	w.written(w.failedManual(w.delivery(s.Delivery.ID)))
+	want[stats.Restored] = 1
+	w.wantStats(tenantStats(ten.ID), want, "after the send by hand")
+}
+
 func statsUncounted(w *world) {
 	ten := w.tenant()
 	e := w.endpoint(ten)
@@ -294,10 +340,10 @@ func statsGauges(w *world) {
 		}
 	}
 	quiet := w.endpoint(ten)
-	w.check(w.db.TellQueues(w.ctx(), w.now, []store.Queue{
-		{EndpointID: e.ID, Ready: 1, Delayed: 2, Retrying: 3, Held: 4, RetryingSince: w.now.Add(-time.Minute)},
-		{EndpointID: quiet.ID, Ready: 5, ReadySince: w.now.Add(-time.Second)},
-	}), "TellQueues")
+	w.check(w.db.TellQueues(w.ctx(), store.QueueCount{Now: w.now, Since: w.now, Queues: []store.Queue{
+		{EndpointID: e.ID, TenantID: ten.ID, Ready: 1, Delayed: 2, Retrying: 3, Held: 4, RetryingSince: w.now.Add(-time.Minute)},
+		{EndpointID: quiet.ID, TenantID: ten.ID, Ready: 5, ReadySince: w.now.Add(-time.Second)},
+	}}), "TellQueues")
 	got = w.total(endpointStats(e.ID))
 	none := w.total(endpointStats(quiet.ID))
 	for g, want := range map[stats.Counter]uint64{
@@ -314,6 +360,32 @@ func statsGauges(w *world) {
 		c := w.total(s)
 		if v, told := c.Gauge(stats.Pending); !told || v != 3 {
 			w.t.Errorf("%d pending of the %s (told: %v), want 3", v, name, told)
+		}
+	}
+}
+
+// statsQueues counts from two nodes, one of which also says how long it looked.
+func statsQueues(w *world) {
+	ten, other := w.tenant(), w.tenant()
+	since := w.now
+	w.pass(90 * time.Second)
+	w.check(w.db.TellQueues(w.ctx(), store.QueueCount{Now: w.now, Since: since, Queues: []store.Queue{
+		{EndpointID: w.endpoint(ten).ID, TenantID: ten.ID, Ready: 1, Retrying: 3}, {EndpointID: w.endpoint(ten).ID, TenantID: ten.ID, Ready: 1, Held: 10},
+	}}), "TellQueues")
+	w.check(w.db.TellQueues(w.ctx(), store.QueueCount{Now: w.now, Since: since, Looked: true, Queues: []store.Queue{
+		{EndpointID: w.endpoint(other).ID, TenantID: other.ID, Delayed: 2, Held: 5},
+	}}), "TellQueues")
+	w.wantStats(tenantStats(ten.ID), map[stats.Counter]uint64{
+		stats.ReadySeconds: 180, stats.DelayedSeconds: 0, stats.RetryingSeconds: 270, stats.HeldSeconds: 900, stats.LookedSeconds: 0,
+	}, "a tenant")
+	w.wantStats(systemStats, map[stats.Counter]uint64{
+		stats.ReadySeconds: 180, stats.DelayedSeconds: 180, stats.RetryingSeconds: 270, stats.HeldSeconds: 1350, stats.LookedSeconds: 90,
+	}, "all")
+	points, err := w.db.Stats(w.ctx(), systemStats, since, w.now.Add(time.Minute))
+	w.check(err, "Stats")
+	for _, p := range points {
+		if n := p.Counts.Get(stats.LookedSeconds); n > 60 {
+			w.t.Errorf("%d seconds in the minute of %v", n, p.At)
 		}
 	}
 }

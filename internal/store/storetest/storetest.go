@@ -55,6 +55,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Watch", watchTests},
 		{"Usage", usageTests},
 		{"Stats", statsTests},
+		{"Overview", overviewTests},
 		{"Alerts", alertTests},
 		{"Notices", noticeTests},
 		{"Channels", channelTests},

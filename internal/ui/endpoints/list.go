@@ -178,9 +178,6 @@ func healthOf(v *site.Visit, lanes []view.Lane) (map[string]*view.Strip, error) 
 	}
 	var days view.Strips
 	if err := v.Get(v.API("endpoint-health"), q, &days); err != nil {
-		if isMissing(err) {
-			return nil, nil
-		}
 		return nil, err
 	}
 	out := make(map[string]*view.Strip, len(days.Endpoints))
@@ -209,7 +206,7 @@ func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]strin
 		r.Limit = words.Number(int64(math.Round(l.Limit)))
 	}
 	if day != nil {
-		r.Success, r.P99 = words.Share(day.SuccessRate), words.LatencyOr(day.AttemptP99)
+		r.Success, r.P99 = words.Share(day.SuccessRate), words.LatencyOr(day.AttemptMS.P99)
 		if day.RetryRatio != nil {
 			r.Ratio = words.Ratio(*day.RetryRatio)
 		}
