@@ -133,6 +133,9 @@ var allowed = map[string]imports{
 	// Sections: what they need of each other's pages is an address.
 	"internal/ui/endpoints": section,
 	"internal/ui/overview":  section,
+	"internal/ui/uitest": {own: in(
+		"internal/api", "internal/api/rest", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
+	)},
 
 	"internal/ui/session": {own: in("internal/hook")},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
