@@ -29,7 +29,7 @@ LONG := ./test/process ./internal/dispatch ./internal/lane ./test/torture ./inte
 # them wait for a limit, a lease or a database most of the time.
 PARALLEL := -parallel 8
 
-.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node promtool clean
+.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node promtool chromium screenshots demo benchui clean
 
 run: ## start a server for trying things out
 	$(GO) run ./cmd/breakwater serve --dev
@@ -43,7 +43,7 @@ build: ## static binary in bin/
 # The order is the order of patience: what fails fast comes first.
 # Nothing is taken from the cache: tests of the real binary depend on more than
 # their own package.
-test: check postgres node promtool ## everything: format, vet, all tests with -race, short fuzzing, linters
+test: check postgres node promtool chromium ## everything: format, vet, all tests with -race, short fuzzing, linters
 	$(GO) test -count=1 $(ALONE)
 	$(GO) test $(RACE) -count=1 -run 'Seeds|RunMany' $(filter %/sim,$(ALONE))
 	@echo 'go test -race, all packages'
@@ -70,6 +70,20 @@ node: ## the test of signatures against the JavaScript library needs it
 
 promtool: ## the tests of alert rules and metrics need it
 	@scripts/install-promtool
+
+chromium: ## the tests of the dashboard need it
+	@scripts/install-chromium
+
+demo: ## a server in the middle of a busy day, for work on the dashboard
+	$(GO) run ./test/demo
+
+# In all widths and themes, for people to look at; the few that documents show are
+# chosen by hand.
+screenshots: chromium ## every page of the dashboard as a picture, in build/screenshots
+	UI_SCREENSHOTS=$(CURDIR)/build/screenshots $(GO) test -count=1 -timeout 30m -run TestScreenshots ./test/browser
+
+benchui: ## server time of every page with 1,000,000 deliveries and 10,000 endpoints
+	UI_SPEED=sqlite $(GO) test -count=1 -timeout 60m -v -run TestSpeed ./test/browser
 
 lint: ## all linters; the first run builds them, which takes minutes
 	@unformatted=$$($(TOOL) gofumpt -l $$(find . -name '*.go' -not -path './.git/*')); \
@@ -105,4 +119,4 @@ torture: postgres ## kills, pauses, database faults and power cuts; KILLS=500 CU
 		$(GO) test -count=1 -timeout 24h -v -run '$(PART)' ./test/torture
 
 clean:
-	rm -rf bin
+	rm -rf bin build

@@ -188,6 +188,16 @@ var allowed = map[string]imports{
 
 	"test/process":       {}, // drives the binary from outside
 	"test/torture":       {}, // so does this
+	"test/browser":       {}, // and this, through the dashboard
+	"test/program":       {},
+	"test/demo":          {own: in("test/program", "test/seed")},
+	"test/seed": { // writes a past that a server goes on with
+		own: in(
+			"internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",
+			"internal/store", "internal/store/sqlite", "internal/store/postgres", "test/program",
+		),
+		libraries: in("github.com/jackc/pgx/v5"),
+	},
 	"test/torture/check": {}, // shares nothing with what it judges
 }
 
@@ -240,9 +250,11 @@ var (
 
 	// mayConnect are the packages that may: the guarded client, the client of
 	// our own API, the stores' drivers, the ways to the operator's mail server and
-	// collector of traces, the load generator and its yardstick.
+	// collector of traces, the load generator and its yardstick, the invented
+	// destinations of tests.
 	mayConnect = set(
 		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
 		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
+		"test/seed",
 	)
 )

@@ -1,17 +1,16 @@
 package process_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/test/program"
 )
 
 // destination is a `breakwater sink`: it misbehaves as told and keeps a log.
@@ -46,32 +45,12 @@ type arrival struct {
 func startSink(t *testing.T, args ...string) *destination {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "sink.log")
-	cmd := exec.Command(binary, append([]string{"sink", "--listen", "127.0.0.1:0", "--log", log}, args...)...)
-	stderr, err := cmd.StderrPipe() // its counts go to stdout
+	sink, err := program.StartSink(binary, append([]string{"--log", log}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out := bufio.NewReader(stderr)
-	line, err := out.ReadString('\n')
-	_, address, found := strings.Cut(line, "http://")
-	if err != nil || !found {
-		t.Fatalf("sink did not start: %v %q", err, line)
-	}
-	go func() {
-		for {
-			if _, err := out.ReadString('\n'); err != nil {
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
-	return &destination{t: t, url: "http://" + strings.TrimSuffix(strings.TrimSpace(address), "/"), log: log}
+	t.Cleanup(sink.Stop)
+	return &destination{t: t, url: sink.URL, log: log}
 }
 
 func (d *destination) tell(what object) {

@@ -5,7 +5,6 @@
 package process_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,11 +13,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +23,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/test/program"
 )
 
 // binary is the built product.
@@ -39,11 +38,8 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "breakwater")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "github.com/breakwaterhq/breakwater/cmd/breakwater")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+	if binary, err = program.Build(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
@@ -92,8 +88,8 @@ func within(judged time.Duration) time.Duration {
 }
 
 const (
-	adminKey      = "process-test-admin-key-0123456789"
-	encryptionKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+	adminKey      = program.AdminKey
+	encryptionKey = program.EncryptionKey
 )
 
 // server is one `breakwater serve` that can be killed and started again.
@@ -152,7 +148,7 @@ func (s *server) first() *server {
 func (s *server) start() {
 	s.t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		listen := fmt.Sprintf("127.0.0.1:%d", anyPort())
+		listen := fmt.Sprintf("127.0.0.1:%d", program.AnyPort())
 		if s.url != "" {
 			listen = strings.TrimPrefix(s.url, "http://")
 		}
@@ -167,44 +163,16 @@ func (s *server) start() {
 	}
 }
 
-// anyPort draws a port below those that Linux gives to connections: one of
-// these could otherwise take the port of a server that is being restarted, and
-// keep it.
-func anyPort() int { return 18000 + rand.IntN(14000) }
-
 func (s *server) startAt(listen string) error {
-	args := append([]string{
-		"serve", "--json", "--listen", listen, "--data-dir", s.dir, "--allow-cidr", "127.0.0.0/8", "--log-format", "text",
-	}, s.args...)
-	cmd := exec.Command(binary, args...)
-	if s.descriptors > 0 {
-		limited := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, s.descriptors)
-		cmd = exec.Command("sh", append([]string{"-c", limited, binary}, args...)...)
-	}
-	cmd.Env = append(os.Environ(), "BREAKWATER_ADMIN_KEY="+adminKey, "BREAKWATER_ENCRYPTION_KEY="+encryptionKey)
-	cmd.Env = append(cmd.Env, s.env...)
-	cmd.Stderr = s.log
-	stdout, err := cmd.StdoutPipe()
+	p, err := program.Serve(&program.Options{
+		Binary: binary, Dir: s.dir, Listen: listen, Args: s.args, Env: s.env, Descriptors: s.descriptors, Log: s.log,
+	})
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	var banner struct{ URL string }
-	line, err := bufio.NewReader(stdout).ReadBytes('\n')
-	go func() { done <- cmd.Wait() }()
-	if err == nil {
-		err = json.Unmarshal(line, &banner)
-	}
-	if err != nil {
-		_ = cmd.Process.Kill()
-		return fmt.Errorf("%w, %w: %q", err, <-done, line)
-	}
-	s.cmd, s.done = cmd, done
+	s.cmd, s.done = p.Cmd, p.Done
 	if s.url == "" { // clients read it while the server is restarted
-		s.url = banner.URL
+		s.url = p.URL
 	}
 	return nil
 }
