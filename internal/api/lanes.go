@@ -10,19 +10,38 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// LaneQuery selects lanes.
-type LaneQuery struct {
-	rest.PageParams
+// LaneParams are the filters of lanes.
+type LaneParams struct {
 	Storm   string `query:"storm" enum:"true,false" doc:"With or without a retry storm."`
 	Growing string `query:"growing" enum:"true,false" doc:"With or without the early warning of their retry queue."`
 	State   string `query:"state" enum:"open,closed" doc:"Of the breaker."`
 	Paused  string `query:"paused" enum:"true,false" doc:"The endpoint is paused or disabled."`
+	Text    string `query:"q" maxLength:"128" doc:"Id of the endpoint, or a part of its URL, uid or description."`
+}
+
+// LaneQuery selects lanes.
+type LaneQuery struct {
+	rest.PageParams
+	LaneParams
 }
 
 type laneList struct {
 	rest.TenantPath
 	LaneQuery
 }
+
+type laneCount struct {
+	rest.TenantPath
+	LaneParams
+}
+
+type laneCountView struct {
+	Count int64 `json:"count"`
+	Exact bool  `json:"exact" doc:"false: there are at least that many. Counting stops at 2,000."`
+}
+
+// mostLanes is where counting lanes stops.
+const mostLanes = 2000
 
 func (a *API) addLaneRoutes() {
 	g := a.server.Group("endpoints")
@@ -40,11 +59,19 @@ func (a *API) addLaneRoutes() {
 		func(ctx context.Context, c *rest.Call, in *laneList) (*rest.ListOutput[view.Lane], error) {
 			return a.listLanes(ctx, c, &in.LaneQuery)
 		})
+	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/lanes/count", "count-lanes", "Count lanes",
+		func(ctx context.Context, c *rest.Call, in *laneCount) (*rest.Output[laneCountView], error) {
+			n, err := a.cfg.Store.CountLanesLike(ctx, in.filter(c.Tenant), mostLanes)
+			if err != nil {
+				return nil, err
+			}
+			return &rest.Output[laneCountView]{Body: laneCountView{Count: n, Exact: n < mostLanes}}, nil
+		})
 	rest.Add(g, rest.NeedAdminRead, "GET /v1/lanes", "list-all-lanes", "List lanes of all tenants", a.listLanes)
 }
 
 // filter translates the parameters; the schema has checked their values.
-func (p *LaneQuery) filter(tenant hook.ID) store.LaneFilter {
+func (p *LaneParams) filter(tenant hook.ID) store.LaneFilter {
 	choice := func(given, yes string) *bool {
 		if given == "" {
 			return nil
@@ -52,10 +79,14 @@ func (p *LaneQuery) filter(tenant hook.ID) store.LaneFilter {
 		is := given == yes
 		return &is
 	}
-	return store.LaneFilter{
+	f := store.LaneFilter{
 		Tenant: tenant, Storm: choice(p.Storm, "true"), Growing: choice(p.Growing, "true"),
-		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"),
+		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"), Text: p.Text,
 	}
+	if id, err := hook.EndpointPrefix.Parse(p.Text); err == nil {
+		f.Endpoint, f.Text = id, ""
+	}
+	return f
 }
 
 // shownLane is a lane and how it is shown.

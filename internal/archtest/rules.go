@@ -134,7 +134,8 @@ var allowed = map[string]imports{
 
 	"internal/ui": {own: in(
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
-		"internal/ui/alerts", "internal/ui/deadletters", "internal/ui/deliveries", "internal/ui/overview", "internal/ui/playground", "internal/ui/settings",
+		"internal/ui/alerts", "internal/ui/deadletters", "internal/ui/deliveries", "internal/ui/endpoints", "internal/ui/overview",
+		"internal/ui/playground", "internal/ui/settings",
 	)},
 	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
@@ -143,6 +144,7 @@ var allowed = map[string]imports{
 	"internal/ui/deliveries":  section,
 	"internal/ui/overview":    section,
 	"internal/ui/settings":    section,
+	"internal/ui/endpoints":   section,
 	"internal/ui/uitest": {own: in(
 		"internal/api", "internal/api/rest", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
 	)},

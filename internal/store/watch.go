@@ -62,11 +62,14 @@ func NewRetryDepth(endpoint hook.ID, held, retrying, seen, limit int64) RetryDep
 
 // LaneFilter selects lanes. Empty fields do not filter.
 type LaneFilter struct {
-	Tenant  hook.ID
-	Storm   *bool // with or without a storm
-	Growing *bool // with or without the early warning
-	Open    *bool // the breaker
-	Paused  *bool // the endpoint is paused or disabled
+	Tenant   hook.ID
+	Storm    *bool // with or without a storm
+	Growing  *bool // with or without the early warning
+	Open     *bool // the breaker
+	Paused   *bool // the endpoint is paused or disabled
+	Endpoint hook.ID
+	// Text is a part of the endpoint's URL, uid or description, in any case.
+	Text string
 }
 
 // Stormy tells that only lanes with a storm, or with the early warning, match.
@@ -79,6 +82,8 @@ type LaneLog interface {
 	DepthReader
 	// ListLanes returns the endpoints whose lanes match, deleted ones left out.
 	ListLanes(ctx context.Context, f LaneFilter, p Page) ([]hook.Endpoint, error)
+	// CountLanesLike counts the lanes that match, and no more than limit of them.
+	CountLanesLike(ctx context.Context, f LaneFilter, limit int) (int64, error)
 	// LaneWatches returns what was saved of the given endpoints; those that
 	// nothing is known of are left out.
 	LaneWatches(ctx context.Context, endpoints []hook.ID) ([]hook.LaneWatch, error)

@@ -8,6 +8,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/ui/alerts"
 	"github.com/breakwaterhq/breakwater/internal/ui/deadletters"
 	"github.com/breakwaterhq/breakwater/internal/ui/deliveries"
+	"github.com/breakwaterhq/breakwater/internal/ui/endpoints"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
 	"github.com/breakwaterhq/breakwater/internal/ui/playground"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
@@ -44,6 +45,7 @@ var places = []site.Place{
 func sections() []site.Section {
 	return []site.Section{
 		overview.Section(),
+		endpoints.Section(),
 		deliveries.Section(),
 		deadletters.Section(),
 		alerts.Section(),

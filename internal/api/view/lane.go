@@ -21,6 +21,9 @@ const (
 type Lane struct {
 	Endpoint      string   `json:"endpoint"`
 	Tenant        string   `json:"tenant"`
+	URL           string   `json:"url" doc:"Of the endpoint."`
+	UID           *string  `json:"uid" doc:"Of the endpoint."`
+	Types         []string `json:"types" nullable:"false" doc:"Of the endpoint."`
 	Shard         int      `json:"shard"`
 	State         string   `json:"state" enum:"closed,open" doc:"Of the breaker. An open lane holds its deliveries and sends one probe at a time."`
 	Status        string   `json:"status" enum:"active,paused,disabled" doc:"Of the endpoint."`
@@ -57,6 +60,9 @@ func OfLane(d store.Destination, p *policy.Policy, now time.Time) Lane {
 	v := Lane{
 		Endpoint:  hook.EndpointPrefix.Format(e.ID),
 		Tenant:    hook.TenantPrefix.Format(e.TenantID),
+		URL:       e.URL,
+		UID:       Nullable(e.UID),
+		Types:     e.Types,
 		Shard:     hook.ShardOf(e.ID),
 		State:     LaneState(d),
 		Status:    e.State.String(),

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -120,6 +121,29 @@ func (t *Tables) SetSystemWatch(ctx context.Context, w hook.SystemWatch) error {
 // LanesQuery returns the query of ListLanes.
 func LanesQuery(d Dialect, f store.LaneFilter, p store.Page) *Query {
 	q := &Query{SQL: `SELECT ` + endpointColumns + d.LanesFrom(f)}
+	q.matchLanes(f)
+	q.Page("e.id", p)
+	return q
+}
+
+// CountLanesQuery returns the query of CountLanesLike.
+func CountLanesQuery(d Dialect, f store.LaneFilter, limit int) *Query {
+	q := &Query{SQL: `SELECT count(*) FROM (SELECT 1` + d.LanesFrom(f)}
+	q.matchLanes(f)
+	q.SQL += "\nLIMIT " + q.Arg(limit) + ") AS n"
+	return q
+}
+
+// CountLanesLike implements store.LaneLog.
+func (t *Tables) CountLanesLike(ctx context.Context, f store.LaneFilter, limit int) (n int64, err error) {
+	err = t.dialect.Read(ctx, "count lanes", CountLanesQuery(t.dialect, f, limit), func(r Row) error { return r.Scan(&n) })
+	return n, err
+}
+
+// escaped keeps the characters that LIKE gives a meaning.
+var escaped = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
+
+func (q *Query) matchLanes(f store.LaneFilter) {
 	q.And("e.deleted_at IS NULL")
 	if f.Tenant != 0 {
 		q.And("e.tenant_id = ?", f.Tenant)
@@ -137,8 +161,13 @@ func LanesQuery(d Dialect, f store.LaneFilter, p store.Page) *Query {
 			q.And(c.condition, *c.wanted)
 		}
 	}
-	q.Page("e.id", p)
-	return q
+	if f.Endpoint != 0 {
+		q.And("e.id = ?", f.Endpoint)
+	}
+	if f.Text != "" {
+		like := "%" + escaped.Replace(strings.ToLower(f.Text)) + "%"
+		q.And("(lower(e.url) LIKE ? ESCAPE '!' OR lower(e.uid) LIKE ? ESCAPE '!' OR lower(e.description) LIKE ? ESCAPE '!')", like, like, like)
+	}
 }
 
 // ListLanes implements store.LaneLog.

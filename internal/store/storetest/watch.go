@@ -242,6 +242,9 @@ func listLanes(w *world) {
 	all[3].State = hook.Paused
 	_, err := w.db.UpdateEndpoint(w.ctx(), all[3], w.audit(ten.ID, "endpoint.pause"))
 	w.check(err, "UpdateEndpoint")
+	all[4].Description = "Orders, 100%_A"
+	_, err = w.db.UpdateEndpoint(w.ctx(), all[4], w.audit(ten.ID, "endpoint.change"))
+	w.check(err, "UpdateEndpoint")
 	_, err = w.db.DeleteEndpoint(w.ctx(), ten.ID, deleted.ID, w.now, w.audit(ten.ID, "endpoint.delete"))
 	w.check(err, "DeleteEndpoint")
 
@@ -264,11 +267,21 @@ func listLanes(w *world) {
 		"open with a storm":    {store.LaneFilter{Open: yes, Storm: yes}, newest, nil},
 		"closed":               {store.LaneFilter{Tenant: ten.ID, Open: no}, newest, []hook.Endpoint{all[4], all[3], all[1], all[0]}},
 		"paused":               {store.LaneFilter{Paused: yes}, newest, []hook.Endpoint{all[3]}},
+		"one endpoint":         {store.LaneFilter{Endpoint: all[1].ID}, newest, []hook.Endpoint{all[1]}},
+		"a part of its text":   {store.LaneFilter{Text: "orders, 100%_a"}, newest, []hook.Endpoint{all[4]}},
+		"no wild cards":        {store.LaneFilter{Text: "orders%a"}, newest, nil},
+		"text of a calm one":   {store.LaneFilter{Text: "ORDERS", Open: yes}, newest, nil},
 		"a page":               {store.LaneFilter{Tenant: ten.ID}, store.Page{Limit: 2, After: all[3].ID}, []hook.Endpoint{all[2], all[1]}},
 	} {
 		got, err := w.db.ListLanes(w.ctx(), tc.filter, tc.page)
 		w.check(err, "ListLanes "+name)
 		w.same(endpointIDs(got), endpointIDs(tc.want), name)
+		if tc.page != newest {
+			continue
+		}
+		n, err := w.db.CountLanesLike(w.ctx(), tc.filter, 3)
+		w.check(err, "CountLanesLike "+name)
+		w.same(n, int64(min(len(tc.want), 3)), "count of "+name)
 	}
 	halted, err := w.db.HaltedEndpoints(w.ctx(), 10)
 	w.check(err, "HaltedEndpoints")

@@ -3,13 +3,27 @@ package chart
 import (
 	"html/template"
 	"math"
+	"time"
 )
 
-// Part is a piece of a line.
+// Part is a piece of a line. One with a time is that moment, which a page keeps
+// counting: down to it (in), or how long ago it was (ago).
 type Part struct {
-	Text string
-	Bold bool
+	Text  string
+	Bold  bool
+	At    time.Time
+	Count Count
 }
+
+// Count is how a page counts a moment.
+type Count uint8
+
+// The ways to count.
+const (
+	Still Count = iota
+	Until
+	Ago
+)
 
 // Line is a short sentence in a picture.
 type Line []Part
@@ -19,14 +33,33 @@ func Say(text string) Line { return Line{{Text: text}} }
 
 func (m *markup) rich(line Line) {
 	for _, part := range line {
-		if !part.Bold {
-			m.text(part.Text)
-			continue
+		if part.Bold {
+			m.lit("<b>")
 		}
-		m.lit("<b>")
-		m.text(part.Text)
-		m.lit("</b>")
+		m.moment(part)
+		if part.Bold {
+			m.lit("</b>")
+		}
 	}
+}
+
+func (m *markup) moment(part Part) {
+	if part.At.IsZero() {
+		m.text(part.Text)
+		return
+	}
+	m.lit("<time")
+	m.attr("datetime", part.At.UTC().Format(time.RFC3339Nano))
+	switch part.Count {
+	case Until:
+		m.lit(` data-count="in"`)
+	case Ago:
+		m.lit(` data-count="ago"`)
+	case Still:
+	}
+	m.lit(">")
+	m.text(part.Text)
+	m.lit("</time>")
 }
 
 // Queue is one of the queues of a lane.
@@ -56,6 +89,7 @@ type Lane struct {
 	Answer       string // the last answer, if any, and how long ago
 	AnswerClass  Class
 	AnswerNote   string
+	AnswerAt     time.Time // when it came, if the note says how long ago
 	Destination  []Line
 }
 
@@ -105,7 +139,7 @@ func (l Lane) HTML() template.HTML {
 		m.lit(`<p class="small">`)
 		m.answer(l.AnswerClass, l.Answer)
 		m.lit(` <span class="dim">`)
-		m.text(l.AnswerNote)
+		m.moment(Part{Text: l.AnswerNote, At: l.AnswerAt, Count: Ago})
 		m.lit("</span></p>")
 	}
 	m.texts(l.Destination, false)

@@ -247,8 +247,8 @@ func lanes(say func(string) string) []sample {
 		}
 	}
 	return []sample{
-		{name: "lane-draining", room: pictureRoom, html: lane(chart.Draining, "Draining", queues(43, 9, 5777, 0), chart.Slots{Limit: 14, New: 9, Backlog: 4}, chart.Line{{say("13"), true}, {say(" of limit 14 in flight"), false}}).HTML()},
-		{name: "lane-holding", room: pictureRoom, html: lane(chart.Holding, "Holding", queues(0, 14, 8120, 0), chart.Slots{}, chart.Say(say("nothing leaves but probes")), chart.Line{{say("next probe in "), false}, {say("14 s"), true}}).HTML()},
+		{name: "lane-draining", room: pictureRoom, html: lane(chart.Draining, "Draining", queues(43, 9, 5777, 0), chart.Slots{Limit: 14, New: 9, Backlog: 4}, chart.Line{{Text: say("13"), Bold: true}, {Text: say(" of limit 14 in flight")}}).HTML()},
+		{name: "lane-holding", room: pictureRoom, html: lane(chart.Holding, "Holding", queues(0, 14, 8120, 0), chart.Slots{}, chart.Say(say("nothing leaves but probes")), chart.Line{{Text: say("next probe in ")}, {Text: say("14 s"), Bold: true}}).HTML()},
 		{name: "lane-probing", room: pictureRoom, html: lane(chart.Probing, "Probing", queues(0, 14, 8431, 0), chart.Slots{Limit: 1, New: 1}).HTML()},
 		{name: "lane-wide", room: pictureRoom, html: lane(chart.Delivering, "Delivering", queues(0, 0, 0, 0), chart.Slots{Limit: 100, New: 40, Backlog: 20}).HTML()},
 		{name: "lane-wait", room: pictureRoom, html: lane(chart.ToldToWait, "Told to wait", queues(402, 0, 0, 0), chart.Slots{}).HTML()},

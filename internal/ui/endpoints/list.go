@@ -1,0 +1,255 @@
+package endpoints
+
+import (
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/ui/chart"
+	"github.com/breakwaterhq/breakwater/internal/ui/site"
+	"github.com/breakwaterhq/breakwater/internal/ui/words"
+)
+
+// pageSize is how many endpoints a page of the list shows.
+const pageSize = 25
+
+// group is a part of all lanes; no lane is in two of them. The list shows one after
+// the other, so that the worst come first and every page is cheap to find.
+type group struct {
+	value, name string
+	filter      url.Values // of the API
+}
+
+var groups = []group{
+	{"open", "Holding", url.Values{"state": {"open"}, "paused": {"false"}}},
+	{"storm", "Storm", url.Values{"state": {"closed"}, "paused": {"false"}, "storm": {"true"}}},
+	{"growing", "Growing", url.Values{"state": {"closed"}, "paused": {"false"}, "storm": {"false"}, "growing": {"true"}}},
+	{"paused", "Paused", url.Values{"paused": {"true"}}},
+	{"closed", "Delivering", url.Values{"state": {"closed"}, "paused": {"false"}, "storm": {"false"}, "growing": {"false"}}},
+}
+
+// list is the page of all endpoints.
+type list struct {
+	State    string
+	Text     string
+	Segments []segment
+	Rows     []row
+	First    bool // page
+	Next     string
+	Nothing  *words.Nothing
+}
+
+type segment struct {
+	Value, Name, Count string
+}
+
+// row is one endpoint of the list.
+type row struct {
+	view.Lane
+	Address words.Address
+	Name    string // uid, or id
+	Owner   string // tenant, for those who see several
+	Badge   words.Word
+	Note    words.Text
+	Types   string
+	Strip   template.HTML
+	Success string
+	Ratio   string
+	Stormy  bool
+	Waiting string
+	P99     string
+	Limit   string
+}
+
+func loadList(v *site.Visit) (any, error) {
+	l := &list{State: v.OneOf("state", "", "open", "storm", "growing", "paused", "closed"), Text: words.Cut(strings.TrimSpace(v.Query("q")), 128)}
+	// The API's own names work too: storm=true, paused=true.
+	for _, name := range []string{"storm", "growing", "paused"} {
+		if v.Query(name) == "true" {
+			l.State = name
+		}
+	}
+	var err error
+	if l.Segments, err = l.count(v); err != nil {
+		return nil, err
+	}
+	lanes, err := l.read(v)
+	if err != nil {
+		return nil, err
+	}
+	health, err := healthOf(v, lanes)
+	if err != nil {
+		return nil, err
+	}
+	owners := make(map[string]string)
+	for i := range lanes {
+		l.Rows = append(l.Rows, rowOf(v, &lanes[i], health[lanes[i].Endpoint], owners))
+	}
+	if len(l.Rows) == 0 {
+		n := words.Empty(words.NoEndpoints)
+		if l.State != "" || l.Text != "" {
+			n = words.Empty(words.NoMatch)
+		}
+		l.Nothing = &n
+	}
+	return l, nil
+}
+
+// count counts the groups, as far as that is cheap.
+func (l *list) count(v *site.Visit) ([]segment, error) {
+	all, more := int64(0), false
+	out := []segment{{Value: "", Name: "All"}}
+	for _, g := range groups {
+		q := withText(g.filter, l.Text)
+		n, plus := countOf(v, "lanes", q)
+		out = append(out, segment{g.value, g.name, atLeast(n, plus)})
+		all, more = all+n, more || plus
+	}
+	out[0].Count = atLeast(all, more)
+	return out, nil
+}
+
+func atLeast(n int64, more bool) string {
+	if more {
+		return words.Number(n) + "+"
+	}
+	return words.Number(n)
+}
+
+func withText(filter url.Values, text string) url.Values {
+	q := make(url.Values, len(filter)+1)
+	for name, values := range filter {
+		q[name] = values
+	}
+	if text != "" {
+		q.Set("q", text)
+	}
+	return q
+}
+
+// read reads a page: from the group and the place in it that the cursor names, and
+// on through the groups after it.
+func (l *list) read(v *site.Visit) ([]view.Lane, error) {
+	at, cursor, _ := strings.Cut(v.Query("cursor"), ":")
+	start, err := strconv.Atoi(at)
+	if err != nil || start < 0 || start >= len(groups) {
+		start, cursor = 0, ""
+	}
+	l.First = start == 0 && cursor == ""
+	var out []view.Lane
+	for i := start; i < len(groups); i++ {
+		if l.State != "" && groups[i].value != l.State {
+			continue
+		}
+		if len(out) == pageSize {
+			l.Next = strconv.Itoa(i) + ":"
+			break
+		}
+		q := withText(groups[i].filter, l.Text)
+		q.Set("limit", strconv.Itoa(pageSize-len(out)))
+		if i == start && cursor != "" {
+			q.Set("cursor", cursor)
+		}
+		var some site.List[view.Lane]
+		if err := v.Get(v.API("lanes"), q, &some); err != nil {
+			return nil, err
+		}
+		out = append(out, some.Data...)
+		if some.NextCursor != nil {
+			l.Next = strconv.Itoa(i) + ":" + *some.NextCursor
+			break
+		}
+	}
+	return out, nil
+}
+
+// healthOf reads the day of some endpoints.
+func healthOf(v *site.Visit, lanes []view.Lane) (map[string]*view.Strip, error) {
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	q := url.Values{}
+	for i := range lanes {
+		q.Add("endpoint", lanes[i].Endpoint)
+	}
+	var days view.Strips
+	if err := v.Get(v.API("endpoint-health"), q, &days); err != nil {
+		return nil, err
+	}
+	out := make(map[string]*view.Strip, len(days.Endpoints))
+	for i := range days.Endpoints {
+		out[days.Endpoints[i].Endpoint] = &days.Endpoints[i]
+	}
+	return out, nil
+}
+
+func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]string) row {
+	s := words.StateOf(l, nil, v.Now)
+	r := row{
+		Lane: *l, Address: words.OfURL(l.URL, 28), Name: site.Either(l.UID, l.Endpoint), Badge: s.Badge(), Types: words.Cut(strings.Join(l.Types, " "), 28),
+		Note: noteOf(l, s, v.Now), Success: words.None, Ratio: words.None, P99: words.None, Waiting: words.None, Limit: words.None, Stormy: l.Storm.Active,
+	}
+	if v.Me.Operator() && v.Tenant() == "" {
+		if owners[l.Tenant] == "" {
+			owners[l.Tenant] = tenantName(v, l.Tenant)
+		}
+		r.Owner = owners[l.Tenant]
+	}
+	if d := l.RetryQueue.Depth; d != nil {
+		r.Waiting = atLeast(*d, l.RetryQueue.AtLeast)
+	}
+	if s != words.Holding && s != words.Paused && s != words.Disabled {
+		r.Limit = words.Number(int64(math.Round(l.Limit)))
+	}
+	if day != nil {
+		r.Success, r.P99 = words.Share(day.SuccessRate), words.LatencyOr(day.AttemptMS.P99)
+		if day.RetryRatio != nil {
+			r.Ratio = words.Ratio(*day.RetryRatio)
+		}
+		r.Strip = stripOf(day, r.Success)
+	}
+	return r
+}
+
+// noteOf is what stands below the badge.
+func noteOf(l *view.Lane, s words.State, now time.Time) words.Text {
+	count := func(before string, t time.Time) words.Text {
+		return words.Text{{Text: before}, {Text: words.In(t, now), Style: words.Counts, At: t}}
+	}
+	switch s {
+	case words.Holding:
+		if t := time.Time(l.NextProbeAt); t.After(now) {
+			return count("probe ", t)
+		}
+		return words.Text{{Text: "probe due now"}}
+	case words.ToldToWait:
+		return count("ends ", time.Time(l.HoldUntil))
+	case words.RetryStorm:
+		return words.Text{{Text: words.Count(l.Storm.Retries, "retry", "retries") + " in 15 m"}}
+	case words.QueueGrowing, words.Draining:
+		if t := time.Time(l.RetryQueue.EmptyAt); t.After(now) {
+			return words.Text{{Text: "empty about " + words.About(t, now)}}
+		}
+	default:
+	}
+	return nil
+}
+
+// stripOf draws the day of an endpoint.
+func stripOf(day *view.Strip, success string) template.HTML {
+	cells := make([]chart.HealthCell, len(day.Delivered))
+	for i := range cells {
+		cells[i].Failed = math.NaN()
+		if i < len(day.Failed) {
+			if all := day.Delivered[i] + day.Failed[i]; all > 0 {
+				cells[i].Failed = float64(day.Failed[i]) / float64(all)
+			}
+		}
+		cells[i].Held = i < len(day.Held) && day.Held[i] > 0
+	}
+	return chart.Health(cells, "Last 24 hours in 48 half hours: "+success+" of the deliveries that ended were delivered")
+}
