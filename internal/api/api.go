@@ -106,6 +106,7 @@ type API struct {
 	cfg    Config
 	scheme hook.Scheme // of new endpoints
 	server *rest.Server
+	strips strips
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
