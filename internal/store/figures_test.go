@@ -67,7 +67,7 @@ func TestSendByHandThatFailedIsNoDeliveryTime(t *testing.T) {
 		Delivery: hook.Delivery{ // as it was before
 			ID: 1, TenantID: 2, EndpointID: 3, State: hook.Delivered, Attempts: 2, SettledAt: at.Add(time.Second), Progress: hook.Progress{RunDueAt: at},
 		},
-		Attempt: &hook.Attempt{ID: 4, Kind: hook.Manual, Class: hook.Down, Reason: hook.ServerError, Number: 2},
+		Attempt:  &hook.Attempt{ID: 4, Kind: hook.Manual, Class: hook.Down, Reason: hook.ServerError, Number: 2},
 		Restored: true,
 	}
 	got := counted(t, s)
