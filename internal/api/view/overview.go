@@ -18,7 +18,7 @@ type Overview struct {
 	Breakers       Breakers        `json:"breakers" doc:"Of endpoints that are not deleted, now."`
 	Storms         int64           `json:"storms" doc:"Endpoints in a retry storm, now."`
 	DeadLetters    DeadLetters     `json:"dead_letters"`
-	WorstEndpoints []WorstEndpoint `json:"worst_endpoints" doc:"Ten at most that somebody should look at, the worst first: open, in a storm, disabled by an answer or by failures, with a retry queue that grows, with one at all, paused; then by what waits. Of more than 1,000 that are open, in a storm or halted, the first 1,000 of each are compared."`
+	WorstEndpoints []WorstEndpoint `json:"worst_endpoints" doc:"Ten at most that somebody should look at, the worst first: open, in a storm, disabled by an answer or by failures, with a retry queue that grows, with one at all, paused; then by what waits. Of more than 300 that are open, in a storm or halted, 300 of each are compared, and those with the greatest depth."`
 }
 
 // Breakers counts lanes by state.

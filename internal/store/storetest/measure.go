@@ -18,9 +18,9 @@ func BusyMinute() []byte {
 	} {
 		c.Add(counter, 300)
 	}
-	for ms := time.Duration(1); ms < 600; ms = ms*5/4 + 1 {
-		c.Add(stats.AttemptTook(ms*time.Millisecond), 20)
-		c.Add(stats.DeliveryTook(ms*time.Millisecond), 20)
+	for took := time.Millisecond; took < 600*time.Millisecond; took = took*5/4 + time.Millisecond {
+		c.Add(stats.AttemptTook(took), 20)
+		c.Add(stats.DeliveryTook(took), 20)
 	}
 	for _, gauge := range []stats.Counter{stats.Limit, stats.InFlight, stats.Retrying, stats.Held, stats.Oldest} {
 		c.Tell(gauge, 17)
