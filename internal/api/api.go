@@ -115,6 +115,7 @@ type API struct {
 	scheme hook.Scheme // of new endpoints
 	server *rest.Server
 	bench  *trial.Bench
+	strips strips
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
