@@ -73,6 +73,7 @@ var routeRows = map[string]row{
 	"GET /v1/nodes":                                                {"admin admin:read", ""},
 	"POST /v1/tenants/{tenant}/portal-links":                       {writers, `{}`},
 	"GET /v1/config":                                               {"admin admin:read", ""},
+	"GET /v1/tenants/{tenant}/deliveries/{delivery}/curl":          {readers, ""},
 	"GET /v1/tenants/{tenant}/replays":                             {readers, ""},
 	"POST /v1/tenants/{tenant}/replays":                            {writers, `{"all":true}`},
 	"GET /v1/tenants/{tenant}/replays/{replay}":                    {readers, ""},
