@@ -189,6 +189,7 @@ func (a *API) addRoutes() {
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
 	a.addDeadRoutes()
+	a.addCurlRoute()
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
 	a.addAuditRoutes()

@@ -23,7 +23,7 @@ const (
 	// stripKept is after how long all of a strip is read again, should its cells
 	// have changed later than that, and stripsKept how many are remembered.
 	stripKept  = time.Hour
-	stripsKept = 4096
+	stripsKept = 1024
 )
 
 // HealthQuery names endpoints.

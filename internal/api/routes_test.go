@@ -115,6 +115,7 @@ var routeRows = map[string]row{
 	"GET /readyz":                                                   {},
 	"GET /metrics":                                                  {},
 	"GET /openapi.json":                                             {},
+	"GET /v1/tenants/{tenant}/deliveries/{delivery}/curl":           {readers, ""},
 }
 
 // fill puts ids into a path.

@@ -108,7 +108,7 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
-			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/trial", "internal/api/view",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/rest", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -123,6 +123,7 @@ var allowed = map[string]imports{
 		),
 	},
 	"internal/api/trial": {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
+	"internal/api/curl":  {},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
@@ -234,7 +235,7 @@ var (
 	// decide can be tested, simulated and replayed exactly.
 	pure = set(
 		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/jsonscan", "internal/quantity",
-		"internal/stats", "internal/alert", "internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
+		"internal/stats", "internal/alert", "internal/api/curl", "internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
 		"internal/ui/chart", "internal/ui/words",
 	)
 

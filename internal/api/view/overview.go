@@ -160,6 +160,7 @@ const StripCells = 48
 type Cells struct {
 	last                    int64
 	delivered, failed, held [StripCells]uint64
+	all                     [StripCells]stats.Counts // for what is said of the whole day
 }
 
 // From returns the cells of a day that begins with the cell first, with nothing in
@@ -168,7 +169,7 @@ func (c Cells) From(first, to int64) (out Cells) {
 	out.last = first + StripCells - 1
 	for n := first; n < min(to, c.last+1); n++ {
 		i := n % StripCells
-		out.delivered[i], out.failed[i], out.held[i] = c.delivered[i], c.failed[i], c.held[i]
+		out.delivered[i], out.failed[i], out.held[i], out.all[i] = c.delivered[i], c.failed[i], c.held[i], c.all[i]
 	}
 	return out
 }
@@ -181,6 +182,7 @@ func (c *Cells) Add(n int64, figures *stats.Counts) {
 	i := n % StripCells
 	held, _ := figures.Gauge(stats.Held)
 	c.delivered[i], c.failed[i], c.held[i] = c.delivered[i]+figures.AllDelivered(), c.failed[i]+figures.AllFailed(), max(c.held[i], held)
+	c.all[i].Merge(*figures)
 }
 
 // OfStrip shows the cells of an endpoint.
@@ -190,7 +192,10 @@ func OfStrip(endpoint hook.ID, c Cells) Strip {
 		i := n % StripCells
 		v.Delivered, v.Failed, v.Held = append(v.Delivered, c.delivered[i]), append(v.Failed, c.failed[i]), append(v.Held, c.held[i])
 	}
-	day := stats.Total(series)
+	var day stats.Counts
+	for i := range c.all {
+		day.Merge(c.all[i])
+	}
 	v.AttemptMS = ofTimes(day.AttemptTimes())
 	if ended := day.AllDelivered() + day.AllDead(); ended > 0 {
 		rate := round(float64(day.AllDelivered())/float64(ended), 1e4)
