@@ -130,16 +130,17 @@ var allowed = map[string]imports{
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
 		"internal/ui/alerts", "internal/ui/overview", "internal/ui/settings",
 	)},
-	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
+	"internal/ui/site": {own: in("internal/hook", "internal/portal", "internal/api/rest", "internal/api/view", "internal/ui/brand", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
 	"internal/ui/alerts":   section,
 	"internal/ui/overview": section,
 	"internal/ui/settings": section,
 	"internal/ui/uitest": {own: in(
-		"internal/api", "internal/api/rest", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
+		"internal/api", "internal/api/rest", "internal/api/view", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
 	)},
 
-	"internal/ui/session": {own: in("internal/hook")},
+	"internal/ui/session": {own: in("internal/hook", "internal/portal")},
+	"internal/ui/brand":   {},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
 	"internal/ui/static":  {},
 	// The dashboard. Its pictures are drawn from plain figures.
@@ -186,11 +187,11 @@ var allowed = map[string]imports{
 	},
 	"internal/archtest": {},
 
-	"test/process":       {}, // drives the binary from outside
-	"test/torture":       {}, // so does this
-	"test/browser":       {}, // and this, through the dashboard
-	"test/program":       {},
-	"test/demo":          {own: in("test/program", "test/seed")},
+	"test/process": {}, // drives the binary from outside
+	"test/torture": {}, // so does this
+	"test/browser": {}, // and this, through the dashboard
+	"test/program": {},
+	"test/demo":    {own: in("test/program", "test/seed")},
 	"test/seed": { // writes a past that a server goes on with
 		own: in(
 			"internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",
