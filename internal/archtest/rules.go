@@ -138,7 +138,7 @@ var allowed = map[string]imports{
 		"internal/ui/alerts", "internal/ui/deadletters", "internal/ui/deliveries", "internal/ui/endpoints", "internal/ui/overview",
 		"internal/ui/playground", "internal/ui/settings",
 	)},
-	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
+	"internal/ui/site": {own: in("internal/hook", "internal/portal", "internal/api/rest", "internal/api/view", "internal/ui/brand", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
 	"internal/ui/alerts":      section,
 	"internal/ui/deadletters": section,
@@ -147,11 +147,12 @@ var allowed = map[string]imports{
 	"internal/ui/settings":    section,
 	"internal/ui/endpoints":   section,
 	"internal/ui/uitest": {own: in(
-		"internal/api", "internal/api/rest", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
+		"internal/api", "internal/api/rest", "internal/api/view", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
 	)},
 	"internal/ui/playground": {own: section.own, libraries: in("go.yaml.in/yaml/v3")},
 
-	"internal/ui/session": {own: in("internal/hook")},
+	"internal/ui/session": {own: in("internal/hook", "internal/portal")},
+	"internal/ui/brand":   {},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
 	"internal/ui/static":  {},
 	// The dashboard. Its pictures are drawn from plain figures.

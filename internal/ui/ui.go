@@ -23,6 +23,7 @@ type Config struct {
 	Logouts site.Logouts
 	Version string
 	Node    string
+	Vendor  site.Vendor      // whose portal it is
 	Secure  bool             // browsers reach the server over TLS, also behind a proxy
 	Log     *slog.Logger     // nil: discarded
 	Now     func() time.Time // nil: time.Now
@@ -37,7 +38,7 @@ var places = []site.Place{
 	{Name: "Dead letters", Path: "/ui/dead-letters", Keys: "g x"},
 	{Name: "Replays", Path: "/ui/replays", Keys: "g r"},
 	{Name: "Alerts", Path: "/ui/alerts", Keys: "g a"},
-	{Name: "Playground", Path: "/ui/playground", Keys: "g p"},
+	{Name: "Playground", Path: "/ui/playground", Keys: "g p", Inside: true},
 	{Name: "Settings", Path: "/ui/settings", Keys: "g s", Operator: true},
 }
 
@@ -58,6 +59,6 @@ func sections() []site.Section {
 func New(cfg Config) (*site.Site, error) {
 	return site.New(site.Config{
 		API: cfg.API, Vault: cfg.Vault, Logouts: cfg.Logouts, Assets: newAssets(), Sections: sections(), Places: places,
-		Version: cfg.Version, Node: cfg.Node, Secure: cfg.Secure, Log: cfg.Log, Now: cfg.Now,
+		Version: cfg.Version, Node: cfg.Node, Vendor: cfg.Vendor, Secure: cfg.Secure, Log: cfg.Log, Now: cfg.Now,
 	})
 }

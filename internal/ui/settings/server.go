@@ -96,11 +96,7 @@ type group struct {
 }
 
 // setting is one with where its value comes from.
-type setting struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Origin string `json:"origin"`
-}
+type setting view.Setting
 
 // Default reports whether nobody has set it.
 func (s *setting) Default() bool { return s.Origin == "default" }

@@ -28,15 +28,16 @@ func Section() site.Section {
 		Pages: []site.Page{
 			{Path: "/ui/settings", Template: "settings.html", Title: "Settings", Place: place, Operator: true, Live: []string{"settings-nodes"}, Load: loadNodes},
 			{Path: keysPath, Template: "settings-keys.html", Title: "Keys", Place: place, Operator: true, Writes: true, Load: loadKeys},
-			newKeyPage, revokePage,
+			newKeyPage, revokePage, linkPage,
 			{Path: "/ui/settings/config", Template: "settings-config.html", Title: "Configuration", Place: place, Operator: true, Load: loadConfig},
-			{Path: "/ui/settings/presets", Template: "settings-presets.html", Title: "Presets", Place: place, Load: loadPresets},
-			{Path: "/ui/settings/audit", Template: "settings-audit.html", Title: "Audit log", Place: place, Load: loadAudit},
-			{Path: "/ui/settings/api", Template: "settings-api.html", Title: "API reference", Place: place, Load: loadAPI},
+			{Path: "/ui/settings/presets", Template: "settings-presets.html", Title: "Presets", Place: place, Inside: true, Load: loadPresets},
+			{Path: "/ui/settings/audit", Template: "settings-audit.html", Title: "Audit log", Place: place, Inside: true, Load: loadAudit},
+			{Path: "/ui/settings/api", Template: "settings-api.html", Title: "API reference", Place: place, Inside: true, Load: loadAPI},
 		},
 		Actions: []site.Action{
 			{Path: keysPath, Do: createKey, Form: &newKeyPage},
 			{Path: keysPath + "/{key}/revoke", Do: revokeKey, Form: &revokePage},
+			{Path: linkPath, Do: makeLink, Form: &linkPage},
 		},
 	}
 }

@@ -17,8 +17,8 @@ func TestSettingsAreForOperators(t *testing.T) {
 	server := []string{"/ui/settings", "/ui/settings/config"}
 	keys := []string{"/ui/settings/keys", "/ui/settings/keys/new"}
 	for key, pages := range map[string]struct{ there, not []string }{
-		w.Admin:      {append(append(own, "/ui/settings"), keys...), nil},
-		w.AdminRead:  {append(own, "/ui/settings"), keys},
+		w.Admin:      {append(append(own, server...), keys...), nil},
+		w.AdminRead:  {append(own, server...), keys},
 		w.Acme.Write: {own, append(server, keys...)},
 		w.Acme.Read:  {own, append(server, keys...)},
 	} {
@@ -154,4 +154,27 @@ func TestReferenceHasEveryRoute(t *testing.T) {
 	p := w.Login(w.Acme.Read).Open("/ui/settings/api")
 	p.Says("/v1/alerts/{alert}/ack", "Acknowledge an alert")
 	p.Has(`href="/openapi.json"`)
+}
+
+func TestConfigurationSaysWhereItComesFrom(t *testing.T) {
+	t.Parallel()
+	w := uitest.New(t)
+	b := w.Login(w.AdminRead)
+	b.Open("/ui/settings/config").Says("retention.data 30d default", "smtp.password *** env")
+	b.Open("/ui/settings/config?set=true").SaysNot("retention.data")
+}
+
+func TestPortalLinkIsMade(t *testing.T) {
+	t.Parallel()
+	w := uitest.New(t)
+	b := w.Login(w.Admin)
+	path := "/ui/tenants/acme/portal-link"
+	b.Open(path).Says("Portal link for acme", "reads one tenant, changes nothing")
+	b.Post(path, url.Values{"ttl": {"1h"}, "scope": {"tenant:read"}}).Says("/ui/portal?link=", "lasts until 11:30:15 UTC", "shown once")
+	b.Post(path, url.Values{"ttl": {"9d"}, "scope": {"tenant:read"}}).Says("Nothing was changed.", "must be a duration from 5m to 24h")
+	b.Want(http.StatusNotFound, "/ui/tenants/moon/portal-link")
+	w.Login(w.Acme.Read).Want(http.StatusNotFound, path)
+	if p := w.Login(w.Bolt.Write).Post(path, url.Values{"ttl": {"1h"}, "scope": {"tenant:read"}}); p.Status != http.StatusNotFound {
+		t.Errorf("another tenant's key made a link: %d", p.Status)
+	}
 }
