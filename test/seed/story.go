@@ -106,7 +106,8 @@ func tell(ctx context.Context, path, encryptionKey string, now time.Time) (*writ
 		}
 	}
 	records := w.figures(all)
-	return w, records, w.leave(ctx)
+	err = w.leave(ctx)
+	return w, records, err
 }
 
 // logFigures puts the logs where commits put theirs. The driver is that of the store.
