@@ -28,7 +28,7 @@ func story(t *testing.T) *seed.Stage {
 	needBrowser(t)
 	s := &theStory
 	s.once.Do(func() {
-		if s.dir, s.err = os.MkdirTemp("", "breakwater-story"); s.err == nil {
+		if s.dir, s.err = os.MkdirTemp("", "breakwater-story"); s.err == nil { //nolint:usetesting // it outlives the test that comes first
 			s.stage, s.err = seed.Raise(context.Background(), binary, s.dir, fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), &s.log)
 		}
 	})

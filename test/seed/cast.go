@@ -62,8 +62,10 @@ const (
 
 func cast() ([]*tenant, []*destination) {
 	tenants := []*tenant{
-		{uid: "acme", name: "Acme Stores"}, {uid: "globex", name: "Globex Logistics"},
-		{uid: "initech", name: "Initech Payroll"}, {uid: "hooli", name: "Hooli Box"},
+		{uid: "acme", name: "Acme Stores"},
+		{uid: "globex", name: "Globex Logistics"},
+		{uid: "initech", name: "Initech Payroll"},
+		{uid: "hooli", name: "Hooli Box"},
 	}
 	all := []*destination{
 		{tenant: "acme", uid: "orders", url: "https://hooks.acme.example/orders", about: "Order service", pattern: "order.*", types: []string{"order.paid", "order.created", "order.shipped"}, rate: 2.4, took: 42 * time.Millisecond},
@@ -115,8 +117,10 @@ func (w *writer) enterKeys(ctx context.Context, tenants []*tenant) error {
 		scope       hook.Scope
 		of          hook.ID
 	}{
-		{"ops", "ops", hook.ScopeAdmin, 0}, {"viewer", "viewer", hook.ScopeAdminRead, 0},
-		{"acme", "acme support", hook.ScopeTenantWrite, tenants[0].id}, {"globex", "globex support", hook.ScopeTenantRead, tenants[1].id},
+		{"ops", "ops", hook.ScopeAdmin, 0},
+		{"viewer", "viewer", hook.ScopeAdminRead, 0},
+		{"acme", "acme support", hook.ScopeTenantWrite, tenants[0].id},
+		{"globex", "globex support", hook.ScopeTenantRead, tenants[1].id},
 		{"publish", "shop", hook.ScopeTenantSend, tenants[0].id},
 	} {
 		text, prefix, hash := rest.NewKey(rand.Reader)
@@ -162,6 +166,7 @@ func (w *writer) enterEndpoint(ctx context.Context, d *destination, at time.Time
 	case gone:
 		e.State, e.StateReason, e.UpdatedAt = hook.Disabled, "gone", w.ago(goneFor)
 		_, err = w.db.UpdateEndpoint(ctx, e, w.audit(e.TenantID, e.UpdatedAt, "policy", "endpoint.disable", shown, map[string]any{"status": 410}))
+	case calm, outage, draining, throttled, rejecting: // what happens to it is no state of its own
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func newWriter(ctx context.Context, db store.DB, encryptionKey string, now time.
 // leave gives everything back.
 func (w *writer) leave(ctx context.Context) error {
 	var held []store.Held
-	for shard, epoch := range w.epochs {
+	for shard, epoch := range &w.epochs {
 		held = append(held, store.Held{Shard: shard, Epoch: epoch})
 	}
 	if err := w.db.ReleaseShards(ctx, w.node.ID, held); err != nil {

@@ -29,7 +29,7 @@ type Stage struct {
 func Raise(ctx context.Context, binary, dir, listen string, log io.Writer) (*Stage, error) {
 	s := &Stage{}
 	var err error
-	if s.Town, err = OpenTown(dir); err != nil {
+	if s.Town, err = OpenTown(ctx, dir); err != nil {
 		return nil, err
 	}
 	if s.Places, err = Story(ctx, dir, program.EncryptionKey, time.Now()); err != nil {
