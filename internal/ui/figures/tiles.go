@@ -181,8 +181,12 @@ func breakers(o *view.Overview) Tile {
 	if b.HalfOpen > 0 {
 		t.Fact += ", " + words.Number(b.HalfOpen) + " probing"
 	}
-	if b.Open+b.HalfOpen > 0 {
-		t.Tone = "neg"
+	if b.Open+b.HalfOpen == 1 {
+		for i := range o.WorstEndpoints {
+			if w := &o.WorstEndpoints[i]; w.State != view.LaneClosed && w.Status == "active" {
+				t.Fact, t.Tone = words.OfURL(w.URL, 0).Host, "neg"
+			}
+		}
 	}
 	return t
 }
