@@ -19,6 +19,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/api/alerts"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/strip"
 	"github.com/breakwaterhq/breakwater/internal/api/trial"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -115,7 +116,7 @@ type API struct {
 	scheme hook.Scheme // of new endpoints
 	server *rest.Server
 	bench  *trial.Bench
-	strips strips
+	strips strip.Memory
 }
 
 // New checks cfg, fills in defaults, and starts nothing.

@@ -9,6 +9,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/ui/deadletters"
 	"github.com/breakwaterhq/breakwater/internal/ui/deliveries"
 	"github.com/breakwaterhq/breakwater/internal/ui/endpoints"
+	"github.com/breakwaterhq/breakwater/internal/ui/find"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
 	"github.com/breakwaterhq/breakwater/internal/ui/playground"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
@@ -46,6 +47,7 @@ var places = []site.Place{
 func sections() []site.Section {
 	return []site.Section{
 		overview.Section(),
+		find.Section(),
 		endpoints.Section(),
 		deliveries.Section(),
 		deadletters.Section(),

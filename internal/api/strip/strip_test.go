@@ -1,4 +1,4 @@
-package api
+package strip_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/breakwaterhq/breakwater/internal/api/strip"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
@@ -31,7 +32,7 @@ func TestStripsAreTheSameWhenRemembered(t *testing.T) {
 			return out, nil
 		}
 	}
-	var kept strips
+	var kept strip.Memory
 	fresh, remembered := 0, 0
 	for now := start; now.Before(start.Add(30 * time.Hour)); now = now.Add(19 * time.Minute) {
 		ids := []hook.ID{1, 2}
@@ -39,13 +40,13 @@ func TestStripsAreTheSameWhenRemembered(t *testing.T) {
 			ids = []hook.ID{2, 3}
 		}
 		rows = 0
-		got, err := kept.of(ids, now, figures(now))
+		got, err := kept.Of(ids, now, figures(now))
 		if err != nil {
 			t.Fatal(err)
 		}
 		remembered += rows
 		rows = 0
-		want, err := new(strips).of(ids, now, figures(now))
+		want, err := new(strip.Memory).Of(ids, now, figures(now))
 		if err != nil {
 			t.Fatal(err)
 		}
