@@ -70,6 +70,7 @@ const before = 2 * time.Minute
 // Bench plays one outage at a time, and remembers the latest: a run that was played
 // comes out the same again.
 type Bench struct {
+	most sim.Limits    // of a run
 	free chan struct{} // also guards what follows
 
 	known  map[[sha256.Size]byte]*view.Simulation
@@ -81,7 +82,10 @@ const maxKnown = 64
 
 // New returns a bench that nobody uses.
 func New() *Bench {
-	return &Bench{free: make(chan struct{}, 1), known: make(map[[sha256.Size]byte]*view.Simulation)}
+	return &Bench{
+		most: sim.Limits{Steps: maxSteps, Events: maxWaiting},
+		free: make(chan struct{}, 1), known: make(map[[sha256.Size]byte]*view.Simulation),
+	}
 }
 
 // Play runs the outage for a policy. What is wrong with the request is a *rest.Invalid
@@ -105,11 +109,11 @@ func (b *Bench) Play(ctx context.Context, p *policy.Policy, in *Outage) (*view.S
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	seed := cmp.Or(in.Seed, defaultSeed)
-	r, err := sim.RunWithin(limited, *scenario, strategy, seed, sim.Limits{Steps: maxSteps, Events: maxWaiting})
+	r, err := sim.RunWithin(limited, *scenario, strategy, seed, b.most)
 	switch {
 	case errors.Is(err, sim.ErrTooMany):
 		return nil, rest.FieldError("simulate", "too_expensive", fmt.Sprintf(
-			"lets more than %d events wait: under this policy they come faster than they leave, or the outage is too long for the rate", maxWaiting))
+			"lets more than %d events wait: under this policy they come faster than they leave, or the outage is too long for the rate", b.most.Events))
 	case errors.Is(err, sim.ErrTooLong):
 		return nil, rest.FieldError("simulate", "too_expensive",
 			"takes more than 2 s of computing: lower the rate, shorten the outage, or leave more capacity to drain the backlog with")

@@ -114,27 +114,28 @@ func TestSeriesShowAsMuchAsIsAskedFor(t *testing.T) {
 func TestWrongOutagesNameFieldAndRule(t *testing.T) {
 	t.Parallel()
 	b := trial.New()
+	if most := b.Limits(); most.Steps != 2_000_000 || most.Events != 150_000 {
+		t.Errorf("a run has %+v", most)
+	}
+	b.Limits().Steps, b.Limits().Events = 20_000, 2000 // the rules are the same
 	for name, tc := range map[string]struct {
 		in         trial.Outage
 		path, rule string
 	}{
-		"no duration":         {trial.Outage{Outage: "soon"}, "simulate.outage", "duration"},
-		"outage too long":     {trial.Outage{Outage: "25h", Rate: 1, Capacity: 10}, "simulate.outage", "1s and 1d"},
-		"outage too short":    {trial.Outage{Outage: "1ms"}, "simulate.outage", "1s"},
-		"latency too long":    {trial.Outage{Latency: "1h"}, "simulate.latency", "30s"},
-		"shown too short":     {trial.Outage{Until: "1s"}, "simulate.until", "10s"},
-		"more than it can":    {trial.Outage{Rate: 100, Capacity: 100}, "simulate.rate", "99 % of capacity"},
-		"hardly any events":   {trial.Outage{Rate: 1, Capacity: 10_000}, "simulate.rate", "thousandth"},
-		"too many held":       {trial.Outage{Rate: 500, Capacity: 1000, Outage: "1h"}, "simulate.outage", "at most 3m20s"},
-		"too expensive":       {trial.Outage{Rate: 98, Capacity: 100, Outage: "15m"}, "simulate", "2 s of computing"},
-		"faster than it goes": {trial.Outage{Rate: 330, Capacity: 400}, "simulate", "more than 150000 events wait"},
-		"unknown strategy":    {trial.Outage{Strategy: "hope"}, "simulate.strategy", "must be law"},
-		"unknown modifier":    {trial.Outage{Strategy: "retries+hope"}, "simulate.strategy", "hope"},
+		"no duration":       {trial.Outage{Outage: "soon"}, "simulate.outage", "duration"},
+		"outage too long":   {trial.Outage{Outage: "25h", Rate: 1, Capacity: 10}, "simulate.outage", "1s and 1d"},
+		"outage too short":  {trial.Outage{Outage: "1ms"}, "simulate.outage", "1s"},
+		"latency too long":  {trial.Outage{Latency: "1h"}, "simulate.latency", "30s"},
+		"shown too short":   {trial.Outage{Until: "1s"}, "simulate.until", "10s"},
+		"more than it can":  {trial.Outage{Rate: 100, Capacity: 100}, "simulate.rate", "99 % of capacity"},
+		"hardly any events": {trial.Outage{Rate: 1, Capacity: 10_000}, "simulate.rate", "thousandth"},
+		"too many held":     {trial.Outage{Rate: 500, Capacity: 1000, Outage: "1h"}, "simulate.outage", "at most 3m20s"},
+		"too expensive":     {trial.Outage{Rate: 1, Capacity: 1.02}, "simulate", "2 s of computing"},
+		"too many at once":  {trial.Outage{Rate: 5, Capacity: 10, Outage: "10m"}, "simulate", "more than 2000 events wait"},
+		"unknown strategy":  {trial.Outage{Strategy: "hope"}, "simulate.strategy", "must be law"},
+		"unknown modifier":  {trial.Outage{Strategy: "retries+hope"}, "simulate.strategy", "hope"},
 	} {
 		p := policy.Default()
-		if name == "faster than it goes" {
-			p.Concurrency = policy.Concurrency{Mode: policy.Fixed, Limit: 10}
-		}
 		_, err := b.Play(t.Context(), &p, &tc.in)
 		bad, ok := errors.AsType[*rest.Invalid](err)
 		if !ok || !bad.Names(tc.path) || !strings.Contains(err.Error(), tc.rule) {
