@@ -19,6 +19,22 @@ type view struct {
 var views = []view{
 	{name: "login", path: "/ui/login", see: "API key", guest: true},
 	{name: "overview", path: "/ui", see: "Overview"},
+	{name: "deliveries", path: "/ui/deliveries", see: "newest first"},
+	{name: "deliveries-dead", path: "/ui/deliveries?status=dead&since=24h", see: "status=dead"},
+	{name: "delivery", path: "/ui/deliveries/{delivery:retried}", see: "Why attempt"},
+	{name: "delivery-dead", path: "/ui/deliveries/{delivery:dead}?tab=request", see: "The same request as curl"},
+	{name: "delivery-held", path: "/ui/deliveries/{delivery:held}", see: "Held"},
+	{name: "delivery-event", path: "/ui/deliveries/{delivery:retrying}?tab=event", see: "Payload"},
+	{name: "redeliver", path: "/ui/deliveries/{delivery:dead}/redeliver", see: "Redeliver now"},
+	{name: "events", path: "/ui/events", see: "newest first"},
+	{name: "event", path: "/ui/events/{event:delivered}", see: "Payload"},
+	{name: "dead-letters", path: "/ui/dead-letters", see: "have been given up on"},
+	{name: "dead-letters-all", path: "/ui/dead-letters?tenant=acme&group=all", see: "selected: all that match"},
+	{name: "discard", path: "/ui/dead-letters/discard?endpoint={endpoint:crm}", see: "to confirm"},
+	{name: "replays", path: "/ui/replays", see: "newest first"},
+	{name: "replay-new", path: "/ui/replays/new?endpoint={endpoint:crm}", see: "Expected course"},
+	{name: "replay", path: "/ui/replays/{replay:done}", see: "Delivered"},
+	{name: "replay-running", path: "/ui/replays/{replay:running}", see: "Pace"},
 }
 
 // at returns the path of a view in a story.
