@@ -19,6 +19,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/api/alerts"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -49,6 +50,9 @@ type Store interface {
 	store.Keys
 	store.EventLog
 	store.DeliveryLog
+	store.DeadLetters
+	store.AuditLog
+	store.NodeLog
 	store.Replays
 	store.LaneLog
 	store.StatsReader
@@ -90,6 +94,9 @@ type Config struct {
 	SignScheme   string        // of new endpoints; empty: standard
 	StripeHeader string        // header of the stripe scheme; empty: must be given per endpoint
 	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
+	PublicURL    func() string // address of the dashboard for people; nil: unknown, links have a path alone
+	Settings     []view.Setting
+	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now
@@ -151,6 +158,9 @@ func (cfg *Config) complete() error {
 	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, defaultMaxPayload)
 	cfg.MaxBatchBody = cmp.Or(cfg.MaxBatchBody, defaultMaxBatchBody)
 	cfg.SignScheme = cmp.Or(cfg.SignScheme, hook.SchemeStandard.String())
+	if cfg.PublicURL == nil {
+		cfg.PublicURL = func() string { return "" }
+	}
 	if cfg.TenantRoom == nil {
 		cfg.TenantRoom = func(hook.Tenant) error { return nil }
 	}
@@ -174,14 +184,18 @@ func (a *API) addRoutes() {
 	})
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
+	a.addDeadRoutes()
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
+	a.addAuditRoutes()
 	alerts.AddRoutes(a.server, alerts.Config{
 		Parts: a.cfg.Alerts, Store: a.cfg.Store, Vault: a.cfg.Vault, IDs: a.cfg.IDs, CheckURL: a.cfg.URLs.CheckURL,
 		TenantID: a.findTenant, EndpointIDs: a.filterEndpoints,
 	})
 	a.addPolicyRoutes()
 	a.addKeyRoutes()
+	a.addPortalRoutes()
+	a.addConfigRoute()
 	a.addBackupRoute()
 }
 

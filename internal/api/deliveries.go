@@ -138,17 +138,7 @@ func (a *API) readDeliveries(ctx context.Context, c *rest.Call, p rest.PageParam
 	if err != nil {
 		return nil, err
 	}
-	out, err := rest.Paged(a.server, c, p, rows, func(r store.DeliveryRow) hook.ID { return r.ID }, h.show)
-	if err != nil || next == 0 || out.Body.NextCursor != nil {
-		return out, err
-	}
-	// The store stopped looking before it had found a page: go on from there.
-	cursor, err := a.server.Cursor(c, next)
-	if err != nil {
-		return nil, err
-	}
-	out.Body.NextCursor = &cursor
-	return out, nil
+	return rest.PagedUpTo(a.server, c, p, rows, next, func(r store.DeliveryRow) hook.ID { return r.ID }, h.show)
 }
 
 func (a *API) countDeliveries(ctx context.Context, c *rest.Call, in DeliveryParams, status StatusParams) (*rest.Output[countView], error) {

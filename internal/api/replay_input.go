@@ -106,7 +106,7 @@ func (a *API) replayFilter(ctx context.Context, c *rest.Call, in *replayCreate) 
 	f := hook.ReplayFilter{Types: b.Types, All: b.All}
 	if !b.All && b.Endpoint == "" && b.Since == "" && b.Until == "" &&
 		len(b.Statuses)+len(b.Reasons)+len(b.Types)+len(b.DeliveryIDs) == 0 {
-		bad.AddAs("filter_empty", "all", "must be true to replay every dead letter of the tenant")
+		bad.AddAs("filter_empty", "all", "must be true to take every dead letter of the tenant")
 		return f, bad
 	}
 	if b.Endpoint != "" {

@@ -113,6 +113,11 @@ func (s nearsighted) CountMatching(ctx context.Context, f store.DeliveryFilter, 
 	return s.DB.CountMatching(ctx, f, p)
 }
 
+func (s nearsighted) GroupDead(ctx context.Context, f store.DeliveryFilter, p store.Page) (store.DeadGroups, error) {
+	p.ScanLimit = *s.look
+	return s.DB.GroupDead(ctx, f, p)
+}
+
 // maxEndpoints is what a tenant may have.
 const maxEndpoints = 60
 
@@ -364,6 +369,17 @@ func (w *world) settle(row store.DeliveryRow, state hook.DeliveryState, reason h
 	if s.Outcome != store.SettleWritten {
 		w.t.Fatalf("settle outcome = %v", s.Outcome)
 	}
+}
+
+// lastAudit returns the newest audit record.
+func (w *world) lastAudit() hook.Audit {
+	w.t.Helper()
+	rows, _, err := w.db.ListAudit(w.ctx(), store.AuditFilter{}, store.Page{Limit: 1})
+	w.ok(err)
+	if len(rows) == 0 {
+		w.t.Fatal("no audit records")
+	}
+	return rows[0]
 }
 
 // watch returns a function that tells whether anything was committed since it

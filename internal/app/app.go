@@ -225,11 +225,20 @@ func (a *App) build() error {
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(),
+		LeaseTTL: a.leaseTTL(), PublicURL: a.dashboardURL, Settings: o.Settings,
 	})
 	if err != nil {
 		return err
 	}
 	return a.buildDashboard()
+}
+
+// leaseTTL is how long leases last; 0 where they do not end.
+func (a *App) leaseTTL() time.Duration {
+	if a.db.Shared() {
+		return a.opts.LeaseTTL
+	}
+	return 0
 }
 
 // settleWait is how long results are kept back on the embedded store, where the
@@ -368,13 +377,23 @@ func (a *App) serveHTTP(server *http.Server, listener net.Listener) error {
 	return fmt.Errorf("serve HTTP: %w", err)
 }
 
-func (a *App) announce(newKey string) {
+// dashboardURL is where people find the dashboard.
+func (a *App) dashboardURL() string {
+	return cmp.Or(a.opts.UI.PublicURL, a.opts.PublicURL, a.listenURL())
+}
+
+// listenURL is the address that the server listens on.
+func (a *App) listenURL() string {
 	scheme := "http"
 	if a.opts.TLSCertFile != "" {
 		scheme = "https"
 	}
+	return scheme + "://" + a.ports.api.addr.Load().String()
+}
+
+func (a *App) announce(newKey string) {
 	s := Started{
-		URL: scheme + "://" + a.ports.api.addr.Load().String(), Store: a.storeName(), Node: a.node.Name,
+		URL: a.listenURL(), Store: a.storeName(), Node: a.node.Name,
 		AdminKey: newKey,
 	}
 	if newKey != "" {

@@ -28,6 +28,7 @@ var allowed = map[string]imports{
 	"internal/window": {own: in("internal/hook")},
 	"internal/sign":   {own: in("internal/hook")},
 	"internal/vault":  {own: in("internal/hook")},
+	"internal/portal": {own: in("internal/hook")},
 
 	"internal/egress": {
 		own:       in("internal/hook", "internal/sign"),
@@ -101,8 +102,8 @@ var allowed = map[string]imports{
 	"internal/metric/grafana": {own: in("internal/metric")},
 	"internal/api": {
 		own: in(
-			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
-			"internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
+			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -127,13 +128,21 @@ var allowed = map[string]imports{
 
 	"internal/ui": {own: in(
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
-		"internal/ui/overview",
+		"internal/ui/alerts", "internal/ui/find", "internal/ui/overview", "internal/ui/settings", "internal/ui/tenants",
 	)},
-	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
+	"internal/ui/site": {own: in("internal/hook", "internal/portal", "internal/api/rest", "internal/api/view", "internal/ui/brand", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
+	"internal/ui/alerts":   section,
+	"internal/ui/find":     section,
 	"internal/ui/overview": section,
+	"internal/ui/tenants":  section,
+	"internal/ui/settings": section,
+	"internal/ui/uitest": {own: in(
+		"internal/api", "internal/api/rest", "internal/api/view", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
+	)},
 
-	"internal/ui/session": {own: in("internal/hook")},
+	"internal/ui/session": {own: in("internal/hook", "internal/portal")},
+	"internal/ui/brand":   {},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
 	"internal/ui/static":  {},
 	// The dashboard. Its pictures are drawn from plain figures.
@@ -143,14 +152,14 @@ var allowed = map[string]imports{
 	"internal/app": {own: in(
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
-		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest",
+		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest", "internal/api/view",
 		"internal/watch", "internal/census", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
 		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 		"internal/ui", "internal/ui/site",
 	)},
 
 	"internal/config": {
-		own:       in("internal/alert", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
+		own:       in("internal/alert", "internal/api/view", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
 
@@ -181,11 +190,11 @@ var allowed = map[string]imports{
 	},
 	"internal/archtest": {},
 
-	"test/process":       {}, // drives the binary from outside
-	"test/torture":       {}, // so does this
-	"test/browser":       {}, // and this, through the dashboard
-	"test/program":       {},
-	"test/demo":          {own: in("test/program", "test/seed")},
+	"test/process": {}, // drives the binary from outside
+	"test/torture": {}, // so does this
+	"test/browser": {}, // and this, through the dashboard
+	"test/program": {},
+	"test/demo":    {own: in("test/program", "test/seed")},
 	"test/seed": { // writes a past that a server goes on with
 		own: in(
 			"internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",

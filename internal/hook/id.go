@@ -84,6 +84,7 @@ const (
 	KeyPrefix      Prefix = "key_"
 	RequestPrefix  Prefix = "req_"
 	NodePrefix     Prefix = "node_"
+	AuditPrefix    Prefix = "aud_"
 )
 
 // crockford is Crockford's base32 alphabet in lower case; its order is that of

@@ -66,7 +66,7 @@ func TestParseReadsWhatFormatWrote(t *testing.T) {
 	t.Parallel()
 	prefixes := []hook.Prefix{
 		hook.TenantPrefix, hook.EndpointPrefix, hook.EventPrefix, hook.DeliveryPrefix, hook.AttemptPrefix,
-		hook.ReplayPrefix, hook.KeyPrefix, hook.RequestPrefix, hook.NodePrefix,
+		hook.ReplayPrefix, hook.KeyPrefix, hook.RequestPrefix, hook.NodePrefix, hook.AuditPrefix,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		id, p := anyID().Draw(t, "id"), rapid.SampledFrom(prefixes).Draw(t, "prefix")

@@ -29,6 +29,9 @@ type DB interface {
 	Keys
 	EventLog
 	DeliveryLog
+	DeadLetters
+	AuditLog
+	NodeLog
 	Replays
 	ReplayFeeder
 	Watch

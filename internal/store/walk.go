@@ -37,6 +37,9 @@ const (
 	WalkEvent
 	// WalkIDs takes deliveries that are named.
 	WalkIDs
+	// WalkAllDead goes through the dead letters of all tenants by
+	// deliveries_dead_all.
+	WalkAllDead
 )
 
 // maxDueEndpoints is for how many endpoints WalkDue is tried: each costs a look
@@ -44,18 +47,18 @@ const (
 const maxDueEndpoints = 1000
 
 // asksDue tells whether WalkDue answers the filter for its endpoints, or for
-// all of its tenant, if no more is pending for them than a list may look at.
-// Without it, the few that wait would have to be searched among all that has
-// ended.
+// all of its tenant, or of all tenants, if no more is pending for them than a list
+// may look at. Without it, the few that wait would have to be searched among all
+// that has ended.
 func (f *DeliveryFilter) asksDue() bool {
-	return f.Event == 0 && len(f.IDs) == 0 && f.onlyPending() && (f.Tenant != 0 || len(f.Endpoints) > 0) && len(f.Endpoints) <= maxDueEndpoints
+	return f.Event == 0 && len(f.IDs) == 0 && f.onlyPending() && len(f.Endpoints) <= maxDueEndpoints
 }
 
-// countsDue tells that all of a tenant that is pending matches, be it for some
+// countsDue tells that all of a tenant, or of all, that is pending matches, be it for some
 // of its endpoints or up to some due time only: then deliveries_due alone tells how many there are, and
 // a count need not look at them.
 func (f *DeliveryFilter) countsDue() bool {
-	return f.asksDue() && f.Tenant != 0 && !f.Retrying && f.takesPending() && len(f.Reasons) == 0 && len(f.Types) == 0 &&
+	return f.asksDue() && !f.Retrying && f.takesPending() && len(f.Reasons) == 0 && len(f.Types) == 0 &&
 		f.SettledBy.IsZero() && f.Since.IsZero() && f.Until.IsZero()
 }
 
@@ -78,6 +81,8 @@ func (f *DeliveryFilter) Walk() Walk {
 		return WalkEndpointDead
 	case len(f.Endpoints) == 1:
 		return WalkEndpoint
+	case f.Tenant == 0 && f.onlyDead():
+		return WalkAllDead
 	case f.Tenant == 0:
 		return WalkAll
 	case f.onlyDead():
@@ -107,7 +112,7 @@ func (f *DeliveryFilter) Covers(w Walk) bool {
 		return false
 	}
 	switch w {
-	case WalkDead:
+	case WalkDead, WalkAllDead:
 		return len(f.Endpoints) == 0 && f.SettledBy.IsZero()
 	case WalkTenant, WalkAll:
 		return len(f.Endpoints) == 0 && len(f.States) == 0 && f.SettledBy.IsZero()
@@ -162,7 +167,7 @@ type Scanner[R any] struct {
 	// CountDue counts up to limit deliveries that are pending for some endpoints,
 	// and due by a moment unless that is zero.
 	CountDue func(endpoints []hook.ID, by time.Time, limit int) (int, error)
-	// Endpoints returns up to limit endpoints of a tenant.
+	// Endpoints returns up to limit endpoints of a tenant; 0: of all.
 	Endpoints func(tenant hook.ID, limit int) ([]hook.ID, error)
 }
 
@@ -214,6 +219,21 @@ func (s *Scanner[R]) bound(f *DeliveryFilter, p Page) (w Walk, r IDs, after hook
 	}
 	after = r.before(stop, p)
 	return w, r, after, nil
+}
+
+// Newest returns the walk of a filter and the range of the newest that a page may
+// look at; more tells that there is something behind it.
+func (s *Scanner[R]) Newest(f *DeliveryFilter, p Page) (w Walk, r IDs, more bool, err error) {
+	w, r = f.Walk(), f.Range(p)
+	if w.Short() {
+		return w, r, false, nil
+	}
+	stop, err := s.Stop(w, r, f.ScanLimit(p))
+	if err != nil || stop == 0 {
+		return w, r, false, err
+	}
+	r.before(stop, p)
+	return w, r, true, nil
 }
 
 // Find reads a page. next is the After of the page behind it, 0 at the end; a

@@ -103,3 +103,18 @@ func Paged[R, V any](s *Server, c *Call, p PageParams, rows []R, id func(R) hook
 	}
 	return out, nil
 }
+
+// PagedUpTo is Paged for a list whose store may stop looking before it has found a
+// page: next, when it is not 0, is where to go on.
+func PagedUpTo[R, V any](s *Server, c *Call, p PageParams, rows []R, next hook.ID, id func(R) hook.ID, show func(R) V) (*ListOutput[V], error) {
+	out, err := Paged(s, c, p, rows, id, show)
+	if err != nil || next == 0 || out.Body.NextCursor != nil {
+		return out, err
+	}
+	cursor, err := s.Cursor(c, next)
+	if err != nil {
+		return nil, err
+	}
+	out.Body.NextCursor = &cursor
+	return out, nil
+}

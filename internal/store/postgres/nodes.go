@@ -105,3 +105,14 @@ func (d *DB) ClockOffset(ctx context.Context) (time.Duration, error) {
 	took := time.Since(asked)
 	return asked.Add(took / 2).Sub(theirs), nil
 }
+
+const allNodes = `
+SELECT id, slot, name, addr, version, draining, started_at, (extract(epoch FROM expires_at - clock_timestamp()) * 1000000)::bigint
+FROM nodes ORDER BY name`
+
+// Nodes implements store.NodeLog.
+func (d *DB) Nodes(ctx context.Context) ([]store.NodeRow, error) {
+	return list(ctx, d.pool, "read nodes", func(r sqlstore.Row, n *store.NodeRow) error {
+		return r.Scan(&n.ID, &n.Slot, &n.Name, &n.Addr, &n.Version, &n.Draining, sqlstore.Time(&n.StartedAt), sqlstore.Span(&n.Left, time.Microsecond))
+	}, allNodes)
+}

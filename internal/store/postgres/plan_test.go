@@ -207,6 +207,7 @@ var filters = map[string]struct {
 	"due of endpoint":       {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}, DueBy: time.Unix(1_800_000_000, 0)}, "deliveries_log"},
 	"delivered of tenant":   {store.DeliveryFilter{Tenant: 7, States: deliveredOnly}, "deliveries_tenant"},
 	"dead of tenant":        {store.DeliveryFilter{Tenant: 7, States: deadOnly}, "deliveries_dead_tenant"},
+	"dead of all":           {store.DeliveryFilter{States: deadOnly}, "deliveries_dead_all"},
 	"endpoint":              {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}}, "deliveries_log"},
 	"pending of endpoint":   {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}, States: pendingOnly}, "deliveries_log"},
 	"delivered of endpoint": {store.DeliveryFilter{Tenant: 7, Endpoints: []hook.ID{1008}, States: deliveredOnly}, "deliveries_log"},

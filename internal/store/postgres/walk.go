@@ -37,6 +37,9 @@ func walkOf(q *sqlstore.Query, seen visible.Rows, w store.Walk, f *store.Deliver
 	case store.WalkIDs:
 		q.SQL += seen.Text(fromDeliveries) + "d.id = ANY(" + q.Arg(f.IDs) + ")"
 		q.And("d.id + 0 >= ? AND d.id + 0 < ?", r.From, r.To)
+	case store.WalkAllDead:
+		q.SQL += seen.Text(fromDeliveries) + "(d.state, d.id) >= (2, " + q.Arg(r.From) + ")"
+		q.And("(d.state, d.id) < (2, ?) AND d.state = 2", r.To)
 	default: // store.WalkAll
 		q.SQL += seen.Text(fromDeliveries) + "d.id >= " + q.Arg(r.From)
 		q.And("d.id < ?", r.To)
@@ -69,6 +72,8 @@ func orderOf(w store.Walk, asc bool) string {
 		return "\nORDER BY d.tenant_id" + down + ", d.id" + down
 	case store.WalkEndpoint, store.WalkEndpointDead:
 		return "\nORDER BY d.endpoint_id" + down + ", d.id" + down
+	case store.WalkAllDead:
+		return "\nORDER BY d.state" + down + ", d.id" + down
 	case store.WalkAll:
 		return "\nORDER BY d.id" + down
 	default:

@@ -173,3 +173,13 @@ func (d *DB) RenewShards(_ context.Context, node hook.ID, held []store.Held, _ t
 // Leave has nothing to tell anybody: the row keeps id and slot for the next
 // process of this name.
 func (d *DB) Leave(context.Context, hook.Node) error { return d.usable() }
+
+const allNodes = `SELECT id, slot, name, addr, version, draining, started_at FROM nodes ORDER BY name`
+
+// Nodes implements store.NodeLog.
+func (d *DB) Nodes(ctx context.Context) (out []store.NodeRow, err error) {
+	err = d.readErr("read nodes", d.each(ctx, &sqlstore.Query{SQL: allNodes}, sqlstore.Collect(&out, func(r sqlstore.Row, n *store.NodeRow) error {
+		return r.Scan(&n.ID, &n.Slot, &n.Name, &n.Addr, &n.Version, &n.Draining, sqlstore.Time(&n.StartedAt))
+	})))
+	return out, err
+}

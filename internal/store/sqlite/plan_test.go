@@ -75,6 +75,7 @@ func TestPlansOfLists(t *testing.T) {
 		"delivered of tenant":   {store.DeliveryFilter{Tenant: 1, States: delivered}, "deliveries_tenant" + byTenant},
 		"reason of tenant":      {store.DeliveryFilter{Tenant: 1, Reasons: []hook.EndReason{hook.DeadExpired}}, "deliveries_tenant" + byTenant},
 		"dead of tenant":        {store.DeliveryFilter{Tenant: 1, States: dead, Types: []string{"a"}}, "deliveries_dead_tenant" + byTenant},
+		"dead of all":           {store.DeliveryFilter{States: dead}, "deliveries_dead_all (state=? AND rowid>? AND rowid<?)"},
 		"endpoint":              {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}}, "deliveries_log" + byEndpoint},
 		"delivered of endpoint": {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}, States: delivered}, "deliveries_log" + byEndpoint},
 		"dead of endpoint":      {store.DeliveryFilter{Tenant: 1, Endpoints: []hook.ID{1}, States: dead}, "deliveries_dead" + byEndpoint},

@@ -31,10 +31,10 @@ func (d dialect) ReadLane(ctx context.Context, doing string, q *sqlstore.Query, 
 // indexes. Without statistics, which the store never gathers, the planner would
 // have to guess; INDEXED BY leaves it nothing to choose.
 func walkOf(q *sqlstore.Query, w store.Walk, f *store.DeliveryFilter, r store.IDs) {
-	along := func(index, condition string, value any) {
+	along := func(index, condition string, values ...any) {
 		q.SQL += "deliveries d " + index + " WHERE true"
 		if condition != "" {
-			q.And(condition, value)
+			q.And(condition, values...)
 		}
 	}
 	switch w {
@@ -55,8 +55,10 @@ func walkOf(q *sqlstore.Query, w store.Walk, f *store.DeliveryFilter, r store.ID
 		along("INDEXED BY deliveries_event", "d.event_id = ?", f.Event)
 	case store.WalkIDs:
 		along("NOT INDEXED", dialect{}.Among("d.id", "?"), f.IDs) // the primary key counts as none
+	case store.WalkAllDead:
+		along("INDEXED BY deliveries_dead_all", "d.state = 2")
 	default: // store.WalkAll
-		along("NOT INDEXED", "", nil)
+		along("NOT INDEXED", "")
 	}
 	q.And("d.id >= ? AND d.id < ?", r.From, r.To)
 }

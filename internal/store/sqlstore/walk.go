@@ -57,7 +57,10 @@ func (q *Query) Match(d Dialect, f *store.DeliveryFilter) {
 	}
 }
 
-const endpointsOfTenant = `SELECT id FROM endpoints WHERE tenant_id = $1 LIMIT $2`
+const (
+	endpointsOfTenant = `SELECT id FROM endpoints WHERE tenant_id = $1 LIMIT $2`
+	someEndpoints     = `SELECT id FROM endpoints LIMIT $1`
+)
 
 // scan is how the deliveries of a filter are looked at.
 func scan[R any](ctx context.Context, t *Tables, seen visible.Rows, doing string, f *store.DeliveryFilter, p store.Page,
@@ -84,7 +87,11 @@ func scan[R any](ctx context.Context, t *Tables, seen visible.Rows, doing string
 			return number(t.dialect.CountDue(seen, endpoints, by, limit))
 		},
 		Endpoints: func(tenant hook.ID, limit int) ([]hook.ID, error) {
-			return list(ctx, t, doing, ScanValue[hook.ID], &Query{SQL: endpointsOfTenant, Args: []any{tenant, limit}})
+			q := &Query{SQL: endpointsOfTenant, Args: []any{tenant, limit}}
+			if tenant == 0 {
+				q = &Query{SQL: someEndpoints, Args: []any{limit}}
+			}
+			return list(ctx, t, doing, ScanValue[hook.ID], q)
 		},
 	}
 }

@@ -1,15 +1,19 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
 var auditTests = []test{
 	{"a change that cannot be recorded does not happen", auditAtomic},
 	{"every change is recorded, a refused one is not", auditRecords},
 	{"a record comes back as it went in", auditRoundTrip},
+	{"records are found by who did what to what, and when", auditList},
+	{"a search of records is bounded, and goes on where it stopped", auditListBounded},
 }
 
 // auditAtomic gives every change a record whose id is taken: the record cannot
@@ -104,4 +108,101 @@ func auditRoundTrip(w *world) {
 		w.check(w.db.WriteAudit(w.ctx(), a), "WriteAudit")
 	}
 	w.same(w.audits(), []hook.Audit{full, bare}, "records")
+}
+
+func (w *world) listAudit(f store.AuditFilter, p store.Page) (ids []hook.ID, next hook.ID) {
+	w.t.Helper()
+	rows, next, err := w.db.ListAudit(w.ctx(), f, p)
+	w.check(err, "ListAudit")
+	for _, a := range rows {
+		ids = append(ids, a.ID)
+	}
+	return ids, next
+}
+
+func auditList(w *world) {
+	ten, other := w.tenant(), w.tenant()
+	write := func(tenant hook.ID, actor, action, subject string) hook.Audit {
+		a := w.audit(tenant, action)
+		a.Actor, a.Subject = actor, subject
+		w.check(w.db.WriteAudit(w.ctx(), a), "WriteAudit")
+		return a
+	}
+	w.pass(time.Hour)
+	since := w.now
+	a := write(ten.ID, "key_a", "endpoint.pause", "ep_1")
+	b := write(ten.ID, "key_b", "endpoint.resume", "ep_1")
+	w.pass(time.Hour)
+	c := write(ten.ID, "key_a", "delivery.retry", "dlv_1")
+	d := write(other.ID, "key_a", "endpoint.pause", "ep_2")
+	e := hook.Audit{ID: w.id(), Actor: "server", Action: "retention", Subject: "events", At: w.now}
+	w.check(w.db.WriteAudit(w.ctx(), e), "WriteAudit")
+	rows, _, err := w.db.ListAudit(w.ctx(), store.AuditFilter{Since: since}, store.Page{Limit: 10, Asc: true})
+	w.check(err, "ListAudit")
+	w.same(rows, []hook.Audit{a, b, c, d, e}, "records")
+	for name, tc := range map[string]struct {
+		filter store.AuditFilter
+		want   []hook.ID
+	}{
+		"tenant":            {store.AuditFilter{Tenant: ten.ID}, []hook.ID{c.ID, b.ID, a.ID}},
+		"actor":             {store.AuditFilter{Actors: []string{"key_a"}}, []hook.ID{d.ID, c.ID, a.ID}},
+		"actors of tenant":  {store.AuditFilter{Tenant: ten.ID, Actors: []string{"key_a", "key_b"}}, []hook.ID{c.ID, b.ID, a.ID}},
+		"action":            {store.AuditFilter{Actions: []string{"endpoint.pause"}}, []hook.ID{d.ID, a.ID}},
+		"actions":           {store.AuditFilter{Tenant: ten.ID, Actions: []string{"endpoint.*"}}, []hook.ID{b.ID, a.ID}},
+		"subject":           {store.AuditFilter{Subjects: []string{"ep_1"}, Actors: []string{"key_b"}}, []hook.ID{b.ID}},
+		"until":             {store.AuditFilter{Until: w.now}, []hook.ID{b.ID, a.ID}},
+		"nothing of a kind": {store.AuditFilter{Tenant: other.ID, Subjects: []string{"ep_1"}}, nil},
+	} {
+		tc.filter.Since = since
+		got, next := w.listAudit(tc.filter, store.Page{Limit: 10})
+		w.same(got, tc.want, name)
+		w.same(next, hook.ID(0), name+": next")
+	}
+}
+
+func auditListBounded(w *world) {
+	ten := w.tenant()
+	w.pass(time.Hour)
+	since := w.now
+	var all []hook.ID
+	for i := range 9 {
+		a := w.audit(ten.ID, "x")
+		if i == 1 {
+			a.Action = "rare"
+		}
+		w.check(w.db.WriteAudit(w.ctx(), a), "WriteAudit")
+		all = append(all, a.ID)
+	}
+	for _, tenant := range []hook.ID{0, ten.ID} {
+		for _, asc := range []bool{true, false} {
+			f, p := store.AuditFilter{Tenant: tenant, Actions: []string{"rare"}, Since: since}, store.Page{Limit: 2, Asc: asc, ScanLimit: 3}
+			var found []hook.ID
+			pages := 0
+			for {
+				rows, next := w.listAudit(f, p)
+				found, pages = append(found, rows...), pages+1
+				if p.After = next; next == 0 || pages > 9 {
+					break
+				}
+			}
+			w.same(found, all[1:2], "found")
+			if pages < 3 || pages > 4 {
+				w.t.Errorf("%d pages of 3 records among 9", pages)
+			}
+			f.Actions, p.ScanLimit, p.After = nil, 0, 0
+			var got []hook.ID
+			for {
+				rows, next := w.listAudit(f, p)
+				got = append(got, rows...)
+				if p.After = next; next == 0 || len(got) > 9 {
+					break
+				}
+			}
+			want := slices.Clone(all)
+			if !asc {
+				slices.Reverse(want)
+			}
+			w.same(got, want, "page by page")
+		}
+	}
 }

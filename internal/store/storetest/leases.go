@@ -17,6 +17,26 @@ var leaseTests = []test{
 	{"a released shard is free", release},
 	{"an old epoch releases nothing", releaseOld},
 	{"a node can leave and come back", leave},
+	{"all nodes are told, gone ones too", nodesTold},
+}
+
+func nodesTold(w *world) {
+	other := w.join("a-node")
+	w.check(w.db.Leave(w.ctx(), w.node), "Leave")
+	rows, err := w.db.Nodes(w.ctx())
+	w.check(err, "Nodes")
+	if len(rows) != 2 || rows[0].ID != other.ID || rows[1].ID != w.node.ID || rows[1].Version != "v1.2.3" || !rows[1].StartedAt.Equal(w.node.StartedAt) {
+		w.t.Fatalf("nodes %+v, want %d and %d", rows, other.ID, w.node.ID)
+	}
+	if !w.db.Shared() {
+		return
+	}
+	if left := rows[0].Left; left <= 0 || left > leaseTTL {
+		w.t.Errorf("%v left of the lease of a node that lives, of %v", left, leaseTTL)
+	}
+	if left := rows[1].Left; left > 0 {
+		w.t.Errorf("%v left of the lease of a node that left", left)
+	}
 }
 
 func joinAgain(w *world) {

@@ -64,6 +64,7 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 		s.answerLogin(w, r, http.StatusForbidden, "A key that may only send cannot log in. Use one that may read.")
 		return
 	}
+	s.dropCookie(w, r, false) // a visit of the portal would hide the login
 	begun := session.New(hash, s.cfg.Now())
 	if err := s.setCookie(w, r, &begun); err != nil {
 		s.fail(w, r, err)
@@ -79,22 +80,21 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 // logout ends the session, also for whoever may have copied its cookie.
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	cookie, err := r.Cookie(cookieName)
+	open, err := s.opened(r, s.cfg.Now())
 	if err == nil {
-		open, err := session.Open(s.cfg.Vault, cookie.Value, s.cfg.Now())
-		if err == nil {
-			if !open.Owns(r.PostFormValue("token")) {
-				s.refuse(w, r, http.StatusForbidden, "This form is not of your session.", "Open the page again.")
-				return
-			}
-			if err := s.ended(r.Context(), &open); err != nil {
-				s.fail(w, r, err)
-				return
-			}
+		if !open.Owns(r.PostFormValue("token")) {
+			s.refuse(w, r, http.StatusForbidden, "This form is not of your session.", "Open the page again.")
+			return
+		}
+		if err := s.ended(r.Context(), &open); err != nil {
+			s.fail(w, r, err)
+			return
 		}
 	}
-	gone := s.cookie(r, "", s.cfg.Now())
-	gone.MaxAge = -1
-	http.SetCookie(w, gone)
+	if s.cameByLink(r) {
+		s.portalOver(w, r, http.StatusOK, "You have left.")
+		return
+	}
+	s.dropCookie(w, r, true)
 	http.Redirect(w, r, "/ui/login", http.StatusSeeOther)
 }

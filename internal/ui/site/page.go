@@ -22,6 +22,8 @@ type Page struct {
 	// Operator tells that only keys that see all tenants have the page. To others it
 	// is not there.
 	Operator bool
+	// Inside tells that visitors of the portal do not have the page.
+	Inside bool
 	// Writes tells that only keys that may change something have the page.
 	Writes bool
 	// Live names the templates of the blocks that are kept current. The page has each
@@ -62,12 +64,17 @@ type Frame struct {
 	Note    *Note    // what the last form did
 	Form    *Form
 	Content any
+	// Vendor is whose portal it is, and Brand the address of its colours; for others
+	// than visitors of the portal the name is the product's.
+	Vendor Vendor
+	Brand  string
 }
 
 // Place is an entry of the navigation.
 type Place struct {
 	Name, Path, Keys string
 	Operator         bool // only for keys that see all tenants
+	Inside           bool // not for visitors of the portal
 	Current          bool
 }
 
@@ -113,7 +120,7 @@ func (f *Frame) With(pairs ...any) string {
 
 // bare is the frame for somebody who is not logged in.
 func (s *Site) bare(r *http.Request, title string) Frame {
-	f := Frame{Title: title, Version: s.cfg.Version, Node: s.cfg.Node, Now: s.cfg.Now(), Path: r.URL.Path, Here: r.URL.RequestURI()}
+	f := Frame{Title: title, Version: s.cfg.Version, Node: s.cfg.Node, Now: s.cfg.Now(), Path: r.URL.Path, Here: r.URL.RequestURI(), Vendor: product}
 	if c, err := r.Cookie(themeCookie); err == nil && (c.Value == "light" || c.Value == "dark") {
 		f.Theme = c.Value
 	}
@@ -125,8 +132,11 @@ func (s *Site) bare(r *http.Request, title string) Frame {
 func (s *Site) frame(v *Visit, p *Page) *Frame {
 	f := s.bare(v.Request, p.Title)
 	f.Me, f.Token, f.Live, f.Tenant = &v.Me, v.session.FormToken(), len(p.Live) > 0, v.tenant
+	if v.Me.Portal {
+		s.dress(&f)
+	}
 	for _, place := range s.cfg.Places {
-		if !place.Operator || v.Me.Operator() {
+		if (!place.Operator || v.Me.Operator()) && (!place.Inside || !v.Me.Portal) {
 			place.Current = place.Name == p.Place
 			f.Places = append(f.Places, place)
 		}
@@ -170,12 +180,15 @@ func (s *Site) show(w http.ResponseWriter, r *http.Request, p *Page) {
 		s.fail(w, r, err)
 		return
 	}
+	if v.Me.Portal {
+		w.Header().Set("Content-Security-Policy", s.portalPolicy())
+	}
 	if wantsStream(r) {
 		s.stream(w, v, p)
 		return
 	}
 	f := s.frame(v, p)
-	f.Note = takeNote(w, r)
+	f.Note = s.takeNote(w, r)
 	v.Frame = f
 	if f.Content, err = s.load(v, p); err != nil {
 		if elsewhere := new(Redirect); errors.As(err, &elsewhere) {
@@ -196,7 +209,7 @@ func (s *Site) timed(w http.ResponseWriter, began time.Time) {
 
 // load reads a page, if it is there for the visitor.
 func (s *Site) load(v *Visit, p *Page) (any, error) {
-	if p.Operator && !v.Me.Operator() || p.Writes && !v.Me.Writes() {
+	if p.Operator && !v.Me.Operator() || p.Inside && v.Me.Portal || p.Writes && !v.Me.Writes() {
 		return nil, notFound()
 	}
 	return p.Load(v)
@@ -205,6 +218,10 @@ func (s *Site) load(v *Visit, p *Page) (any, error) {
 func (s *Site) askLogin(w http.ResponseWriter, r *http.Request) {
 	if wantsStream(r) {
 		w.WriteHeader(http.StatusNoContent) // the browser does not come back
+		return
+	}
+	if s.cameByLink(r) {
+		s.portalOver(w, r, http.StatusForbidden, "Your visit has ended.")
 		return
 	}
 	next := ""

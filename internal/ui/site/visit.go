@@ -10,7 +10,6 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
-	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 )
 
@@ -121,12 +120,9 @@ func (s *Site) visit(w http.ResponseWriter, r *http.Request) (*Visit, error) {
 
 // known returns the visit that a request is part of, or errLogin.
 func (s *Site) known(r *http.Request) (*Visit, error) {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
-		return nil, errLogin
-	}
 	v := &Visit{Request: r, Now: s.cfg.Now()}
-	if v.session, err = session.Open(s.cfg.Vault, cookie.Value, v.Now); err != nil {
+	var err error
+	if v.session, err = s.opened(r, v.Now); err != nil {
 		return nil, errors.Join(errLogin, err)
 	}
 	ended, err := s.cfg.Logouts.SessionEnded(r.Context(), v.session.ID)
@@ -135,6 +131,11 @@ func (s *Site) known(r *http.Request) (*Visit, error) {
 	}
 	if ended {
 		return nil, errLogin
+	}
+	if !v.session.OfKey() {
+		if err := s.linkHolds(r, &v.session.Link, v.Now); err != nil {
+			return nil, err
+		}
 	}
 	v.backend = s.backend(r, actorOf(&v.session))
 	if err := v.Get("/v1/me", nil, &v.Me); err != nil {
@@ -155,9 +156,7 @@ func actorOf(s *session.Session) rest.Actor {
 	if s.OfKey() {
 		return rest.Actor{Hash: s.Key}
 	}
-	return rest.Actor{Guest: &hook.APIKey{
-		ID: s.Tenant, TenantID: s.Tenant, Name: "portal", Scope: s.Scope, CreatedAt: s.Issued, ExpiresAt: s.Until,
-	}}
+	return rest.Actor{Guest: s.Link.Visitor()}
 }
 
 // backend returns the API as an actor sees it.
@@ -171,7 +170,31 @@ func (s *Site) backend(r *http.Request, a rest.Actor) *backend {
 	return b
 }
 
-const cookieName = "bw_session"
+// Cookies of sessions. Somebody who is logged in and opens a link of the portal has
+// both: the portal is what they see until they leave it.
+const (
+	keyCookie    = "bw_session"
+	portalCookie = "bw_portal"
+)
+
+var errNoSession = errors.New("no session")
+
+// opened returns the session of a request. One that has ended comes with the error
+// that says so.
+func (s *Site) opened(r *http.Request, now time.Time) (session.Session, error) {
+	for _, name := range []string{portalCookie, keyCookie} {
+		c, err := r.Cookie(name)
+		if err != nil {
+			continue
+		}
+		open, err := session.Open(s.cfg.Vault, c.Value, now)
+		if (err == nil || errors.Is(err, session.ErrExpired)) && open.OfKey() != (name == keyCookie) {
+			return session.Session{}, session.ErrInvalid
+		}
+		return open, err
+	}
+	return session.Session{}, errNoSession
+}
 
 // setCookie writes the cookie of a session.
 func (s *Site) setCookie(w http.ResponseWriter, r *http.Request, open *session.Session) error {
@@ -179,14 +202,28 @@ func (s *Site) setCookie(w http.ResponseWriter, r *http.Request, open *session.S
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, s.cookie(r, value, open.Ends()))
+	c := s.cookie(r, open.OfKey(), value)
+	if open.OfKey() {
+		c.Expires = open.Ends() // browsers keep that of a portal, so that its visitor is told what has ended
+	}
+	http.SetCookie(w, c)
 	return nil
 }
 
-func (s *Site) cookie(r *http.Request, value string, ends time.Time) *http.Cookie {
-	return &http.Cookie{
-		Name: cookieName, Value: value, Path: "/ui", Expires: ends, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.secure(r),
+// dropCookie makes the browser forget a session.
+func (s *Site) dropCookie(w http.ResponseWriter, r *http.Request, ofKey bool) {
+	c := s.cookie(r, ofKey, "")
+	c.MaxAge = -1
+	http.SetCookie(w, c)
+}
+
+func (s *Site) cookie(r *http.Request, ofKey bool, value string) *http.Cookie {
+	c := &http.Cookie{Name: keyCookie, Value: value, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.secure(r)}
+	if ofKey {
+		return c
 	}
+	c.Name = portalCookie
+	return s.framed(r, c)
 }
 
 // secure reports whether the browser came over TLS. Who lies about it loses only the

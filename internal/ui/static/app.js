@@ -223,7 +223,8 @@ document.addEventListener("keydown", (e) => {
     setTimeout(() => (typed = ""), 1500);
     return;
   }
-  const target = $$(`[data-key="${CSS.escape(keys)}"]`)[0];
+  const at = document.activeElement && document.activeElement.closest("tr"); // the row that j and k lead to
+  const target = (at && $(`[data-row-key="${CSS.escape(keys)}"]`, at)) || $(`[data-key="${CSS.escape(keys)}"]`);
   if (target) {
     e.preventDefault();
     target.matches("input, select, textarea") ? target.focus() : target.click();

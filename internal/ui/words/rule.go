@@ -1,5 +1,10 @@
 package words
 
+import (
+	"maps"
+	"slices"
+)
+
 // AlertRule is what people read for a rule of alerts.
 type AlertRule struct {
 	Word
@@ -32,6 +37,9 @@ func RuleOf(rule string) AlertRule {
 	}
 	return r
 }
+
+// Rules lists the names of all rules, in order.
+func Rules() []string { return slices.Sorted(maps.Keys(rules)) }
 
 func rule(word, do string, u unit) AlertRule {
 	return AlertRule{Word: Word{Word: word}, Do: do, unit: u}
