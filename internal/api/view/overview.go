@@ -148,9 +148,8 @@ type Strip struct {
 	Failed    []uint64 `json:"failed" doc:"Attempts."`
 	Held      []uint64 `json:"held" doc:"Deliveries that were due while nothing was sent, at most."`
 
-	SuccessRate *float64 `json:"success_rate" doc:"Of the whole day: delivered / (delivered + dead); null: nothing ended."`
-	RetryRatio  *float64 `json:"retry_ratio" doc:"Of the whole day: retry / max(first, 1); null: no attempts."`
-	AttemptMS   Latency  `json:"attempt_ms" doc:"Of the whole day: how long attempts took."`
+	RetryRatio *float64 `json:"retry_ratio" doc:"Of the whole day: retry / max(first, 1); null: no attempts."`
+	AttemptMS  Latency  `json:"attempt_ms" doc:"Of the whole day: how long attempts took."`
 }
 
 // OfStrip shows a series as a strip.
@@ -163,10 +162,6 @@ func OfStrip(endpoint hook.ID, series []stats.Point) Strip {
 	}
 	day := stats.Total(series)
 	v.AttemptMS = ofTimes(day.AttemptTimes())
-	if ended := day.AllDelivered() + day.AllDead(); ended > 0 {
-		rate := round(float64(day.AllDelivered())/float64(ended), 1e4)
-		v.SuccessRate = &rate
-	}
 	if day.AllAttempts() > 0 {
 		ratio := round(float64(day.Get(stats.Attempts(hook.Retry)))/float64(max(day.Get(stats.Attempts(hook.First)), 1)), 1e2)
 		v.RetryRatio = &ratio

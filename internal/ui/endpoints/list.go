@@ -1,9 +1,11 @@
 package endpoints
 
 import (
+	"cmp"
 	"html/template"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -158,6 +160,8 @@ func (l *list) read(v *site.Visit) ([]view.Lane, error) {
 		if err := v.Get(v.API("lanes"), q, &some); err != nil {
 			return nil, err
 		}
+		// Those that hold up the most come first, as far as a page can tell.
+		slices.SortStableFunc(some.Data, func(a, b view.Lane) int { return cmp.Compare(depthOf(&b), depthOf(&a)) })
 		out = append(out, some.Data...)
 		if some.NextCursor != nil {
 			l.Next = strconv.Itoa(i) + ":" + *some.NextCursor
@@ -165,6 +169,13 @@ func (l *list) read(v *site.Visit) ([]view.Lane, error) {
 		}
 	}
 	return out, nil
+}
+
+func depthOf(l *view.Lane) int64 {
+	if l.RetryQueue.Depth == nil {
+		return 0
+	}
+	return *l.RetryQueue.Depth
 }
 
 // healthOf reads the day of some endpoints.
@@ -199,20 +210,36 @@ func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]strin
 		}
 		r.Owner = owners[l.Tenant]
 	}
-	if d := l.RetryQueue.Depth; d != nil {
-		r.Waiting = atLeast(*d, l.RetryQueue.AtLeast)
-	}
+	r.Waiting = waitingOf(l, day)
 	if s != words.Holding && s != words.Paused && s != words.Disabled {
 		r.Limit = words.Number(int64(math.Round(l.Limit)))
 	}
 	if day != nil {
-		r.Success, r.P99 = words.Share(day.SuccessRate), words.LatencyOr(day.AttemptMS.P99)
+		r.Success, r.P99 = successOf(day), words.LatencyOr(day.AttemptMS.P99)
 		if day.RetryRatio != nil {
 			r.Ratio = words.Ratio(*day.RetryRatio)
 		}
 		r.Strip = stripOf(day, r.Success)
 	}
 	return r
+}
+
+// waitingOf is what waits for another attempt or is held: as the lane's owner last
+// saw it, or as it was counted in this half hour, whichever is more.
+func waitingOf(l *view.Lane, day *view.Strip) string {
+	q := &l.RetryQueue
+	held := int64(0)
+	if day != nil && len(day.Held) > 0 && (l.Paused || l.State == view.LaneOpen) {
+		held = whole(&day.Held[len(day.Held)-1])
+	}
+	switch {
+	case q.Depth != nil && *q.Depth >= held:
+		return atLeast(*q.Depth, q.AtLeast)
+	case held > 0:
+		return words.Number(held)
+	default:
+		return words.None
+	}
 }
 
 // noteOf is what stands below the badge.
@@ -239,6 +266,21 @@ func noteOf(l *view.Lane, s words.State, now time.Time) words.Text {
 	return nil
 }
 
+// successOf is the share of the answers of a day that were 2xx.
+func successOf(day *view.Strip) string {
+	var good, bad uint64
+	for i := range day.Delivered {
+		good += day.Delivered[i]
+	}
+	for i := range day.Failed {
+		bad += day.Failed[i]
+	}
+	if good+bad == 0 {
+		return words.None
+	}
+	return words.Percent(100 * float64(good) / float64(good+bad))
+}
+
 // stripOf draws the day of an endpoint.
 func stripOf(day *view.Strip, success string) template.HTML {
 	cells := make([]chart.HealthCell, len(day.Delivered))
@@ -251,5 +293,5 @@ func stripOf(day *view.Strip, success string) template.HTML {
 		}
 		cells[i].Held = i < len(day.Held) && day.Held[i] > 0
 	}
-	return chart.Health(cells, "Last 24 hours in 48 half hours: "+success+" of the deliveries that ended were delivered")
+	return chart.Health(cells, "Last 24 hours in 48 half hours: "+success+" of answers were 2xx")
 }
