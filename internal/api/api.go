@@ -92,6 +92,7 @@ type Config struct {
 	TenantRoom   func(hook.Tenant) error
 	SignScheme   string        // of new endpoints; empty: standard
 	StripeHeader string        // header of the stripe scheme; empty: must be given per endpoint
+	Uncounted    bool          // no figures are kept
 	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
 	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
 	Version      string
@@ -109,6 +110,7 @@ type API struct {
 	cfg    Config
 	scheme hook.Scheme // of new endpoints
 	server *rest.Server
+	strips strips
 }
 
 // New checks cfg, fills in defaults, and starts nothing.

@@ -92,9 +92,14 @@ type figures struct {
 	series   []stats.Point
 	from, to time.Time
 	step     time.Duration
+	counting bool
 }
 
-func (f *figures) view() view.Stats { return view.OfStats(f.series, f.from, f.to, f.step) }
+func (f *figures) view() view.Stats {
+	v := view.OfStats(f.series, f.from, f.to, f.step)
+	v.Counting = f.counting
+	return v
+}
 
 func (a *API) figures(ctx context.Context, c *rest.Call, s stats.Subject, q *StatsQuery) (*figures, error) {
 	window, step, err := q.window()
@@ -106,7 +111,7 @@ func (a *API) figures(ctx context.Context, c *rest.Call, s stats.Subject, q *Sta
 	if err != nil {
 		return nil, err
 	}
-	return &figures{stats.Series(points, from, c.Now, step), from, c.Now, step}, nil
+	return &figures{stats.Series(points, from, c.Now, step), from, c.Now, step, !a.cfg.Uncounted}, nil
 }
 
 // begin returns when the window up to now begins, whatever its pieces are: at a full

@@ -224,7 +224,7 @@ func (a *App) build() error {
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
-		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(),
+		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(), Uncounted: !o.Stats,
 		LeaseTTL: a.leaseTTL(),
 	})
 	if err != nil {

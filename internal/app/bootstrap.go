@@ -65,15 +65,18 @@ func (a *App) openStore(ctx context.Context) error {
 
 func (a *App) openDB(ctx context.Context) (store.DB, error) {
 	o, skipMigrate := &a.opts, !a.opts.Migrate
+	figures := store.FigureOptions{Uncounted: !o.Stats, Damaged: a.storeWatch.figuresDamaged}
 	if o.DatabaseURL != "" {
-		db, err := postgres.Open(ctx, o.DatabaseURL, postgres.Options{MaxConns: o.StoreMaxConns, SkipMigrate: skipMigrate, Log: o.Log})
+		db, err := postgres.Open(ctx, o.DatabaseURL, postgres.Options{
+			MaxConns: o.StoreMaxConns, SkipMigrate: skipMigrate, Log: o.Log, Figures: figures,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("open postgres store: %w", err)
 		}
 		return db, nil
 	}
 	db, err := sqlite.Open(ctx, filepath.Join(o.DataDir, databaseFile), sqlite.Options{
-		SkipMigrate: skipMigrate, Trouble: a.storeWatch.trouble,
+		SkipMigrate: skipMigrate, Trouble: a.storeWatch.trouble, Figures: figures,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open embedded store: %w", err)

@@ -71,7 +71,8 @@ func (a *App) queueFigures() hook.QueueFigures {
 func (a *App) nodeState() metric.Node {
 	waiting := a.writer.Waiting()
 	n := metric.Node{
-		InFlight: a.dispatcher.InFlight(), InFlightLimit: a.opts.MaxInFlight, Shards: a.dispatcher.Shards(), LeaseAge: -1,
+		DamagedFigures: a.storeWatch.figures.Load(),
+		InFlight:       a.dispatcher.InFlight(), InFlightLimit: a.opts.MaxInFlight, Shards: a.dispatcher.Shards(), LeaseAge: -1,
 		WaitingRows: waiting.Accepts.Rows, WaitingRowsLimit: a.opts.IngestQueue,
 		WaitingBytes: waiting.Accepts.Bytes, WaitingResults: waiting.Results, OldestResult: a.writer.Health().OldestResult,
 	}

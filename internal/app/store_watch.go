@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/metric"
+	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -34,6 +35,7 @@ type storeWatch struct {
 	now    func() time.Time
 
 	damaged  atomic.Uint64 // reads that met damage
+	figures  atomic.Uint64 // rows of figures that could not be read
 	lost     atomic.Bool
 	logBytes atomic.Int64
 	written  atomic.Int64 // bytes, to the log
@@ -73,6 +75,15 @@ func (w *storeWatch) trouble(doing string, err error) {
 		w.tell(hook.StoreDamaged, map[string]string{"doing": doing})
 	default:
 		w.log.Warn("the store could not be read", "doing", doing, "error", err)
+	}
+}
+
+// figuresDamaged hears of figures that cannot be read. All else is well, so it tells
+// of the first and counts them.
+func (w *storeWatch) figuresDamaged(of stats.Subject, at time.Time) {
+	if w.figures.Add(1) == 1 {
+		w.log.Warn("stored figures are damaged and left out; more of them are only counted in breakwater_stats_damaged_rows_total",
+			"level", of.Level, "subject", int64(of.ID), "at", at)
 	}
 }
 

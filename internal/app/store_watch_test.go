@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/app"
 	"github.com/breakwaterhq/breakwater/internal/config"
@@ -140,6 +141,35 @@ func TestDamageIsToldAndTheRestGoesOn(t *testing.T) { //nolint:tparallel // ther
 	s.eventually("the damage is recorded", func() bool {
 		return strings.Contains(s.api(http.MethodGet, "/v1/operational-events?type=store.damaged", ""), `"store.damaged"`)
 	})
+}
+
+// TestDamagedFiguresAreLeftOut: one row that cannot be read hides no others.
+func TestDamagedFiguresAreLeftOut(t *testing.T) { //nolint:tparallel // there are no subtests
+	t.Parallel()
+	dir, key := dataDir(t)
+	db, err := sql.Open("sqlite", filepath.Join(dir, "breakwater.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	minute := time.Now().Add(-10 * time.Minute).Truncate(time.Minute).Unix()
+	_, err = db.ExecContext(t.Context(), `INSERT INTO stats (level, subject, step, at, trouble, data) VALUES (0, 0, 0, ?, 0, x'00'), (0, 0, 0, ?, 0, x'0105')`,
+		minute, minute-60)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s, log, _ := run(t, dir, key)
+	for range 2 {
+		if status, body := s.do(http.MethodGet, s.url+"/v1/stats", key, ""); status != 200 || !strings.Contains(body, `"events":5`) {
+			t.Errorf("stats = %d %s, want the five events that can be read", status, body)
+		}
+	}
+	if n := strings.Count(log.String(), "figures are damaged"); n != 1 {
+		t.Errorf("%d lines tell of the damage, want 1:\n%s", n, log)
+	}
+	if _, metrics := s.do(http.MethodGet, s.url+"/metrics", "", ""); strings.Contains(metrics, "breakwater_stats_damaged_rows_total 0") ||
+		!strings.Contains(metrics, "breakwater_stats_damaged_rows_total ") {
+		t.Error("the metrics do not count what could not be read")
+	}
 }
 
 // TestLostStoreEndsTheServer lets a change of an endpoint meet damage. Nobody

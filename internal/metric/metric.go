@@ -59,6 +59,8 @@ type Node struct {
 
 	ConnsInUse, ConnsIdle, ConnsMax int
 	ConnWaits                       int64
+
+	DamagedFigures uint64 // rows of figures that could not be read
 }
 
 // Embedded is the state of the embedded store at one moment.

@@ -57,7 +57,7 @@ func sources() metric.Sources {
 		Node: func() metric.Node {
 			return metric.Node{
 				InFlight: 14, InFlightLimit: 1024, Shards: 256, LeaseAge: 1500 * time.Millisecond, WaitingRows: 15, WaitingRowsLimit: 16,
-				WaitingBytes: 17, WaitingResults: 18, OldestResult: 2 * time.Second, ConnsInUse: 19, ConnsIdle: 20, ConnsMax: 21, ConnWaits: 22,
+				WaitingBytes: 17, WaitingResults: 18, OldestResult: 2 * time.Second, ConnsInUse: 19, ConnsIdle: 20, ConnsMax: 21, ConnWaits: 22, DamagedFigures: 33,
 			}
 		},
 		Embedded: func() metric.Embedded {
@@ -158,6 +158,7 @@ func TestNamesAndLabels(t *testing.T) {
 		`breakwater_store_connections_limit 21`,
 		`breakwater_store_connection_waits_total 22`,
 		`breakwater_store_damaged_reads_total 23`,
+		`breakwater_stats_damaged_rows_total 33`,
 		`breakwater_store_log_bytes 24`,
 		`breakwater_store_log_written_bytes_total 25`,
 		`breakwater_store_log_limit_bytes 26`,

@@ -69,6 +69,11 @@ var storeTable = []*Desc{
 		collect: one(func(s *sample) float64 { return float64(s.node.ConnWaits) }),
 	},
 	{
+		Name: "breakwater_stats_damaged_rows_total", Type: Counter, Over: Sum,
+		Help:    "Stored figures that could not be read and were left out of an answer, each time that they were asked for.",
+		collect: one(func(s *sample) float64 { return total(s.node.DamagedFigures) }),
+	},
+	{
 		Name: "breakwater_stored_bytes", Type: Gauge, Unit: Bytes, Over: Fleet,
 		Help:    "What tenants have stored, as it counts against their limits.",
 		collect: fleet(func(f *hook.FleetFigures) float64 { return float64(f.StoredBytes) }),

@@ -31,14 +31,16 @@ const (
 	// what they were, which was counted before.
 	Restored Counter = 8
 
-	// ReadySeconds, DelayedSeconds, RetryingSeconds and HeldSeconds add up, for a
-	// tenant or all, for how long deliveries waited: divided by the time that was
-	// looked at they are how many waited on average. Other than gauges they can be
-	// added up over nodes.
-	ReadySeconds    Counter = 9
-	DelayedSeconds  Counter = 10
+	// ReadySeconds adds up, for a tenant or all, for how long deliveries were ready:
+	// divided by the time that was looked at it is how many were on average. Other
+	// than a gauge it can be added up over nodes. So can the next three.
+	ReadySeconds Counter = 9
+	// DelayedSeconds is the same of those that are not due.
+	DelayedSeconds Counter = 10
+	// RetryingSeconds is the same of those that were tried before.
 	RetryingSeconds Counter = 11
-	HeldSeconds     Counter = 12
+	// HeldSeconds is the same of those that are due while nothing is sent.
+	HeldSeconds Counter = 12
 	// LookedSeconds is for how long somebody looked at the queues, of all alone.
 	LookedSeconds Counter = 13
 

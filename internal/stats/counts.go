@@ -156,10 +156,19 @@ func (c *Counts) Append(b []byte) []byte {
 // errPacked means that stored figures are not what Append makes.
 var errPacked = errors.New("figures are damaged")
 
+// pairs counts what is packed: the last byte of each number is below 128.
+func pairs(b []byte) int {
+	n := 0
+	for _, c := range b {
+		n += int(^c >> 7)
+	}
+	return n / 2
+}
+
 // Unpack reads what Append has packed. Counters that this program does not know,
 // of a newer one, are kept.
 func Unpack(b []byte) (Counts, error) {
-	var c Counts
+	c := Counts{make([]cell, 0, pairs(b))}
 	var at uint64
 	for len(b) > 0 {
 		step, n := binary.Uvarint(b)

@@ -227,6 +227,15 @@ func logQueues(l *stats.Log, now time.Time, queues []Queue) {
 	}
 }
 
+// FigureOptions are how a store keeps figures.
+type FigureOptions struct {
+	// Uncounted: what people do is not counted, as with Batch.Uncounted.
+	Uncounted bool
+	// Damaged is told of stored figures that cannot be read, each time. They are left
+	// out. It must not block; nil: nobody is told.
+	Damaged func(of stats.Subject, at time.Time)
+}
+
 // StatsReader reads figures.
 type StatsReader interface {
 	// Stats returns the figures of a subject between two moments: days, hours and

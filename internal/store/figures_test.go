@@ -67,13 +67,14 @@ func TestSendByHandThatFailedIsNoDeliveryTime(t *testing.T) {
 		Delivery: hook.Delivery{ // as it was before
 			ID: 1, TenantID: 2, EndpointID: 3, State: hook.Delivered, Attempts: 2, SettledAt: at.Add(time.Second), Progress: hook.Progress{RunDueAt: at},
 		},
-		Attempt: &hook.Attempt{ID: 4, Kind: hook.Manual, Class: hook.Down, Reason: hook.ServerError, Number: 2},
+		Attempt:  &hook.Attempt{ID: 4, Kind: hook.Manual, Class: hook.Down, Reason: hook.ServerError, Number: 2},
+		Restored: true,
 	}
 	got := counted(t, s)
 	if n := got.DeliveryTimes().Count(); n != 0 {
 		t.Errorf("%d delivery times of a send that failed", n)
 	}
-	if n := got.AllDelivered(); n != 1 { // it was reopened, and is again what it was
-		t.Errorf("%d delivered, want 1: the balance needs it", n)
+	if delivered, restored := got.AllDelivered(), got.Get(stats.Restored); delivered != 0 || restored != 1 {
+		t.Errorf("%d delivered and %d restored, want 0 and 1: it was reopened, and is again what it was", delivered, restored)
 	}
 }

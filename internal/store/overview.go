@@ -17,7 +17,7 @@ type Overview interface {
 	CountDead(ctx context.Context, tenant hook.ID, limit int) (int64, error)
 	// WorstLanes returns up to limit lanes that somebody should look at, the worst
 	// first (see LaneGlance.Worse). Of many that are open, in a storm, or halted it
-	// compares the first MostCompared of each.
+	// compares the first MostCompared of each, and those that most waits for.
 	WorstLanes(ctx context.Context, tenant hook.ID, limit int) ([]LaneGlance, error)
 	// EndpointStats returns StatsReader.Stats of several endpoints, in the order of
 	// time for each. Those that nothing was counted of are left out.
@@ -25,7 +25,7 @@ type Overview interface {
 }
 
 // MostCompared bounds what WorstLanes looks at of one kind.
-const MostCompared = 1000
+const MostCompared = 300
 
 // LaneCounts counts lanes of endpoints that are not deleted.
 type LaneCounts struct {

@@ -18,7 +18,7 @@ type Overview struct {
 	Breakers       Breakers        `json:"breakers" doc:"Of endpoints that are not deleted, now."`
 	Storms         int64           `json:"storms" doc:"Endpoints in a retry storm, now."`
 	DeadLetters    DeadLetters     `json:"dead_letters"`
-	WorstEndpoints []WorstEndpoint `json:"worst_endpoints" doc:"Ten at most that somebody should look at, the worst first: open, in a storm, disabled by an answer or by failures, with a retry queue that grows, with one at all, paused; then by what waits. Of more than 1,000 that are open, in a storm or halted, the first 1,000 of each are compared."`
+	WorstEndpoints []WorstEndpoint `json:"worst_endpoints" doc:"Ten at most that somebody should look at, the worst first: open, in a storm, disabled by an answer or by failures, with a retry queue that grows, with one at all, paused; then by what waits. Of more than 300 that are open, in a storm or halted, 300 of each are compared, and those with the greatest depth."`
 }
 
 // Breakers counts lanes by state.
@@ -152,13 +152,42 @@ type Strip struct {
 	AttemptMS  Latency  `json:"attempt_ms" doc:"Of the whole day: how long attempts took."`
 }
 
-// OfStrip shows a series as a strip.
-func OfStrip(endpoint hook.ID, series []stats.Point) Strip {
+// StripCells is how many cells a strip has.
+const StripCells = 48
+
+// Cells are those of a strip, each at the rest of its number by StripCells.
+type Cells struct {
+	last                    int64
+	delivered, failed, held [StripCells]uint64
+}
+
+// From returns the cells of a day that begins with the cell first, with nothing in
+// those from to on.
+func (c Cells) From(first, to int64) (out Cells) {
+	out.last = first + StripCells - 1
+	for n := first; n < min(to, c.last+1); n++ {
+		i := n % StripCells
+		out.delivered[i], out.failed[i], out.held[i] = c.delivered[i], c.failed[i], c.held[i]
+	}
+	return out
+}
+
+// Add adds figures to a cell.
+func (c *Cells) Add(n int64, figures *stats.Counts) {
+	if n > c.last || n <= c.last-StripCells {
+		return
+	}
+	i := n % StripCells
+	held, _ := figures.Gauge(stats.Held)
+	c.delivered[i], c.failed[i], c.held[i] = c.delivered[i]+figures.AllDelivered(), c.failed[i]+figures.AllFailed(), max(c.held[i], held)
+}
+
+// OfStrip shows the cells of an endpoint.
+func OfStrip(endpoint hook.ID, c Cells) Strip {
 	v := Strip{Endpoint: hook.EndpointPrefix.Format(endpoint)}
-	for i := range series {
-		c := &series[i].Counts
-		held, _ := c.Gauge(stats.Held)
-		v.Delivered, v.Failed, v.Held = append(v.Delivered, c.AllDelivered()), append(v.Failed, c.AllFailed()), append(v.Held, held)
+	for n := c.last + 1; n <= c.last+StripCells; n++ {
+		i := n % StripCells
+		v.Delivered, v.Failed, v.Held = append(v.Delivered, c.delivered[i]), append(v.Failed, c.failed[i]), append(v.Held, c.held[i])
 	}
 	day := stats.Total(series)
 	v.AttemptMS = ofTimes(day.AttemptTimes())

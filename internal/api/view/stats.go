@@ -13,6 +13,7 @@ type Stats struct {
 	From        Stamp        `json:"from"`
 	To          Stamp        `json:"to"`
 	StepSeconds int64        `json:"step_seconds"`
+	Counting    bool         `json:"counting" doc:"false: nothing is counted now (stats.enabled is false), so what is not in the figures may have happened all the same."`
 	Totals      Figures      `json:"totals"`
 	SuccessRate *float64     `json:"success_rate" doc:"delivered / (delivered + dead); null: nothing ended."`
 	RetryRatio  float64      `json:"retry_ratio" doc:"retry / max(first, 1)"`

@@ -9,7 +9,6 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
-	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
 
@@ -50,7 +49,7 @@ func (d *DB) cancelPending(ctx context.Context, tenant, endpoint hook.ID, now ti
 			if err != nil {
 				return err
 			}
-			return sqlstore.Count(tx{ctx, t}, now, stats.Owner{Tenant: tenant, Endpoint: endpoint}, stats.Cancelled, ended)
+			return d.Count(tx{ctx, t}, now, stats.Owner{Tenant: tenant, Endpoint: endpoint}, stats.Cancelled, ended)
 		})
 		if err != nil {
 			return total, failed("cancel deliveries of deleted endpoint", err)

@@ -39,6 +39,8 @@ type Options struct {
 	// SkipMigrate leaves the schema as it is; Open then fails when it is not
 	// current.
 	SkipMigrate bool
+	// Figures say how figures are kept.
+	Figures store.FigureOptions
 	// Log gets what nobody waits for: lost listener connections, take-overs
 	// that had to end a stuck session. Nil: nothing is logged.
 	Log *slog.Logger
@@ -96,7 +98,7 @@ func Open(ctx context.Context, dsn string, o Options) (*DB, error) {
 
 		nodes: make(map[hook.ID]*node),
 	}
-	d.Tables = sqlstore.New(dialect{d})
+	d.Tables = sqlstore.New(dialect{d}, o.Figures)
 	d.cleared.Store(noDay)
 	if err := d.setUp(ctx, o); err != nil {
 		return nil, err

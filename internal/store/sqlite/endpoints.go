@@ -55,7 +55,7 @@ func (d *DB) cancelSome(ctx context.Context, tenant, endpoint hook.ID, now time.
 		if err := sqlstore.AddUsage(t, tenant, -n, -bytes); err != nil {
 			return err
 		}
-		return sqlstore.Count(t, now, stats.Owner{Tenant: tenant, Endpoint: endpoint}, stats.Cancelled, n)
+		return d.Count(t, now, stats.Owner{Tenant: tenant, Endpoint: endpoint}, stats.Cancelled, n)
 	})
 	return n, err
 }

@@ -36,6 +36,8 @@ type Options struct {
 	// SkipMigrate leaves the schema as it is; Open then fails when it is not
 	// current.
 	SkipMigrate bool
+	// Figures say how figures are kept.
+	Figures store.FigureOptions
 	// Trouble is told of every read that failed because of the store, damage
 	// (store.ErrDamaged) among them; it must not block. nil: nobody is.
 	Trouble func(doing string, err error)
@@ -73,7 +75,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	d := &DB{path: path, lock: lock, lost: make(chan struct{}), trouble: o.Trouble}
-	d.Tables = sqlstore.New(dialect{d})
+	d.Tables = sqlstore.New(dialect{d}, o.Figures)
 	if err := d.open(ctx, path, o); err != nil {
 		return nil, errors.Join(openError(path, err), d.Close())
 	}

@@ -142,7 +142,7 @@ RETURNING endpoint_id, size`, []any{locked, f.Now, f.Replay.ID, f.Replay.Filter.
 				n++
 			}
 		}
-		if err := Count(tx, f.Now, stats.Owner{Tenant: f.Replay.TenantID, Endpoint: endpoint}, stats.Reopened, n); err != nil {
+		if err := t.Count(tx, f.Now, stats.Owner{Tenant: f.Replay.TenantID, Endpoint: endpoint}, stats.Reopened, n); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func (t *Tables) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time
 		if err := AddUsage(tx, row.TenantID, 1, int64(row.Size)); err != nil {
 			return err
 		}
-		return Count(tx, now, stats.Owner{Tenant: row.TenantID, Endpoint: row.EndpointID}, stats.Reopened, 1)
+		return t.Count(tx, now, stats.Owner{Tenant: row.TenantID, Endpoint: row.EndpointID}, stats.Reopened, 1)
 	})
 }
 
@@ -69,7 +69,7 @@ func (t *Tables) CancelDelivery(ctx context.Context, tenant, id hook.ID, now tim
 		if err := AddUsage(tx, row.TenantID, -1, -int64(row.Size)); err != nil {
 			return err
 		}
-		if err := Count(tx, now, stats.Owner{Tenant: row.TenantID, Endpoint: row.EndpointID}, stats.Cancelled, 1); err != nil {
+		if err := t.Count(tx, now, stats.Owner{Tenant: row.TenantID, Endpoint: row.EndpointID}, stats.Cancelled, 1); err != nil {
 			return err
 		}
 		return FailReplayed(tx, row.ReplayID, 1)

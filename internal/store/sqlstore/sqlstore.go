@@ -108,10 +108,13 @@ const (
 )
 
 // Tables implements most of the roles that serve people. A dialect embeds it.
-type Tables struct{ dialect Dialect }
+type Tables struct {
+	dialect Dialect
+	figures store.FigureOptions
+}
 
 // New returns the tables of a dialect.
-func New(d Dialect) *Tables { return &Tables{d} }
+func New(d Dialect, figures store.FigureOptions) *Tables { return &Tables{d, figures} }
 
 // list reads the rows of a query.
 func list[T any](ctx context.Context, t *Tables, doing string, scan func(Row, *T) error, q *Query) (out []T, err error) {

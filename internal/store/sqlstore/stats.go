@@ -20,25 +20,35 @@ SELECT at, data FROM stats WHERE level = $1 AND subject = $2 AND step = $3 AND a
 func (t *Tables) Stats(ctx context.Context, s stats.Subject, from, to time.Time) ([]stats.Point, error) {
 	var out []stats.Point
 	for _, step := range []stats.Step{stats.Days, stats.Hours, stats.Minutes} {
-		points, err := list(ctx, t, "read figures", scanPoint,
-			&Query{SQL: readFigures, Args: []any{s.Level, s.ID, step, step.Floor(from).Unix(), to.Unix()}})
+		q := &Query{SQL: readFigures, Args: []any{s.Level, s.ID, step, step.Floor(from).Unix(), to.Unix()}}
+		err := t.dialect.Read(ctx, "read figures", q, func(r Row) error {
+			var at int64
+			var data []byte
+			if err := r.Scan(&at, &data); err != nil {
+				return err
+			}
+			out = t.unpack(out, s, at, data)
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, points...)
 	}
 	return out, nil
 }
 
-func scanPoint(r Row, p *stats.Point) error {
-	var at int64
-	var data []byte
-	if err := r.Scan(&at, &data); err != nil {
-		return err
+// unpack adds a row of figures to others. One that is damaged is left out: the rest
+// is worth more than nothing.
+func (t *Tables) unpack(to []stats.Point, of stats.Subject, at int64, data []byte) []stats.Point {
+	p := stats.Point{At: time.Unix(at, 0).UTC()}
+	var err error
+	if p.Counts, err = stats.Unpack(data); err == nil {
+		return append(to, p)
 	}
-	counts, err := stats.Unpack(data)
-	p.At, p.Counts = time.Unix(at, 0).UTC(), counts
-	return err
+	if t.figures.Damaged != nil {
+		t.figures.Damaged(of, p.At)
+	}
+	return to
 }
 
 // TroubledQuery finds who had trouble. Without a hint SQLite would read all figures
@@ -59,8 +69,8 @@ func (t *Tables) Troubled(ctx context.Context, since time.Time) ([]stats.Subject
 const insertLog = `INSERT INTO stats_log (at, data) VALUES ($1, $2)`
 
 // Count logs in a transaction that something happened to n deliveries.
-func Count(tx Tx, now time.Time, of stats.Owner, c stats.Counter, n int64) error {
-	if n == 0 {
+func (t *Tables) Count(tx Tx, now time.Time, of stats.Owner, c stats.Counter, n int64) error {
+	if n == 0 || t.figures.Uncounted {
 		return nil
 	}
 	var l stats.Log

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -169,7 +170,7 @@ func overviewFigures(w *world) {
 			w.t.Fatalf("%d pieces of endpoint %d, want %d", len(got[id]), id, len(points))
 		}
 		for i := range points {
-			if !got[id][i].At.Equal(points[i].At) || string(got[id][i].Counts.Append(nil)) != string(points[i].Counts.Append(nil)) {
+			if !got[id][i].At.Equal(points[i].At) || !bytes.Equal(got[id][i].Counts.Append(nil), points[i].Counts.Append(nil)) {
 				w.t.Errorf("piece %d of endpoint %d is %v, want %v", i, id, got[id][i], points[i])
 			}
 		}
