@@ -147,9 +147,6 @@ type Strip struct {
 	Delivered []uint64 `json:"delivered" doc:"Deliveries."`
 	Failed    []uint64 `json:"failed" doc:"Attempts."`
 	Held      []uint64 `json:"held" doc:"Deliveries that were due while nothing was sent, at most."`
-
-	RetryRatio *float64 `json:"retry_ratio" doc:"Of the whole day: retry / max(first, 1); null: no attempts."`
-	AttemptMS  Latency  `json:"attempt_ms" doc:"Of the whole day: how long attempts took."`
 }
 
 // StripCells is how many cells a strip has.
@@ -188,12 +185,6 @@ func OfStrip(endpoint hook.ID, c Cells) Strip {
 	for n := c.last + 1; n <= c.last+StripCells; n++ {
 		i := n % StripCells
 		v.Delivered, v.Failed, v.Held = append(v.Delivered, c.delivered[i]), append(v.Failed, c.failed[i]), append(v.Held, c.held[i])
-	}
-	day := stats.Total(series)
-	v.AttemptMS = ofTimes(day.AttemptTimes())
-	if day.AllAttempts() > 0 {
-		ratio := round(float64(day.Get(stats.Attempts(hook.Retry)))/float64(max(day.Get(stats.Attempts(hook.First)), 1)), 1e2)
-		v.RetryRatio = &ratio
 	}
 	return v
 }

@@ -89,7 +89,11 @@ func loadList(v *site.Visit) (any, error) {
 	}
 	owners := make(map[string]string)
 	for i := range lanes {
-		l.Rows = append(l.Rows, rowOf(v, &lanes[i], health[lanes[i].Endpoint], owners))
+		r, err := rowOf(v, &lanes[i], health[lanes[i].Endpoint], owners)
+		if err != nil {
+			return nil, err
+		}
+		l.Rows = append(l.Rows, r)
 	}
 	if len(l.Rows) == 0 {
 		n := words.Empty(words.NoEndpoints)
@@ -198,8 +202,15 @@ func healthOf(v *site.Visit, lanes []view.Lane) (map[string]*view.Strip, error) 
 	return out, nil
 }
 
-func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]string) row {
-	s := words.StateOf(l, nil, v.Now)
+// rowOf reads the last quarter of an hour of an endpoint beside its day: what it does
+// now, not what it did at night.
+func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]string) (row, error) {
+	var recent view.Stats
+	if err := v.Get(v.API("endpoints", l.Endpoint, "stats"), url.Values{"window": {"15m"}}, &recent); err != nil && !isMissing(err) {
+		return row{}, err
+	}
+	waiting := latest(recent.Series)
+	s := words.StateOf(l, &waiting, v.Now)
 	r := row{
 		Lane: *l, Address: words.OfURL(l.URL, 28), Name: site.Either(l.UID, l.Endpoint), Badge: s.Badge(), Types: words.Cut(strings.Join(l.Types, " "), 28),
 		Note: noteOf(l, s, v.Now), Success: words.None, Ratio: words.None, P99: words.None, Waiting: words.None, Limit: words.None, Stormy: l.Storm.Active,
@@ -210,35 +221,33 @@ func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]strin
 		}
 		r.Owner = owners[l.Tenant]
 	}
-	r.Waiting = waitingOf(l, day)
+	r.Waiting = waitingOf(l, &waiting)
 	if s != words.Holding && s != words.Paused && s != words.Disabled {
 		r.Limit = words.Number(int64(math.Round(l.Limit)))
 	}
 	if day != nil {
-		r.Success, r.P99 = successOf(day), words.LatencyOr(day.AttemptMS.P99)
-		if day.RetryRatio != nil {
-			r.Ratio = words.Ratio(*day.RetryRatio)
-		}
+		r.Success = successOf(day)
 		r.Strip = stripOf(day, r.Success)
 	}
-	return r
+	r.P99 = words.LatencyOr(recent.AttemptMS.P99)
+	if recent.Totals.Attempts > 0 {
+		r.Ratio = words.Ratio(recent.RetryRatio)
+	}
+	return r, nil
 }
 
 // waitingOf is what waits for another attempt or is held: as the lane's owner last
-// saw it, or as it was counted in this half hour, whichever is more.
-func waitingOf(l *view.Lane, day *view.Strip) string {
+// saw it, or as it was counted in the last minutes, whichever is more.
+func waitingOf(l *view.Lane, g *view.Gauges) string {
 	q := &l.RetryQueue
-	held := int64(0)
-	if day != nil && len(day.Held) > 0 && (l.Paused || l.State == view.LaneOpen) {
-		held = whole(&day.Held[len(day.Held)-1])
-	}
+	counted := whole(g.Retrying) + whole(g.Held)
 	switch {
-	case q.Depth != nil && *q.Depth >= held:
+	case q.Depth != nil && *q.Depth >= counted:
 		return atLeast(*q.Depth, q.AtLeast)
-	case held > 0:
-		return words.Number(held)
+	case counted > 0:
+		return words.Number(counted)
 	default:
-		return words.None
+		return "0"
 	}
 }
 
