@@ -19,6 +19,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/api/alerts"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/strip"
+	"github.com/breakwaterhq/breakwater/internal/api/trial"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -94,6 +97,8 @@ type Config struct {
 	StripeHeader string        // header of the stripe scheme; empty: must be given per endpoint
 	Uncounted    bool          // no figures are kept
 	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
+	PublicURL    func() string // address of the dashboard for people; nil: unknown, links have a path alone
+	Settings     []view.Setting
 	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
 	Version      string
 	Log          *slog.Logger     // nil: discarded
@@ -110,7 +115,8 @@ type API struct {
 	cfg    Config
 	scheme hook.Scheme // of new endpoints
 	server *rest.Server
-	strips strips
+	bench  *trial.Bench
+	strips strip.Memory
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
@@ -130,7 +136,7 @@ func New(cfg Config) (*API, error) {
 	if _, err := policy.Resolve(cfg.PolicyLimits, policy.Levels(cfg.ServerPolicy, nil, nil)...); err != nil {
 		return nil, fmt.Errorf("api: server policy: %w", err)
 	}
-	a := &API{cfg: cfg, scheme: scheme}
+	a := &API{cfg: cfg, scheme: scheme, bench: trial.New()}
 	if a.server, err = rest.New(rest.Config{
 		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version,
 		Keys: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,
@@ -157,6 +163,9 @@ func (cfg *Config) complete() error {
 	cfg.MaxPayload = cmp.Or(cfg.MaxPayload, defaultMaxPayload)
 	cfg.MaxBatchBody = cmp.Or(cfg.MaxBatchBody, defaultMaxBatchBody)
 	cfg.SignScheme = cmp.Or(cfg.SignScheme, hook.SchemeStandard.String())
+	if cfg.PublicURL == nil {
+		cfg.PublicURL = func() string { return "" }
+	}
 	if cfg.TenantRoom == nil {
 		cfg.TenantRoom = func(hook.Tenant) error { return nil }
 	}
@@ -181,6 +190,7 @@ func (a *API) addRoutes() {
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
 	a.addDeadRoutes()
+	a.addCurlRoute()
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
 	a.addAuditRoutes()
@@ -190,6 +200,8 @@ func (a *API) addRoutes() {
 	})
 	a.addPolicyRoutes()
 	a.addKeyRoutes()
+	a.addPortalRoutes()
+	a.addConfigRoute()
 	a.addBackupRoute()
 }
 

@@ -152,7 +152,11 @@ func TestAdminSeesEveryTenant(t *testing.T) {
 		if !slices.Contains(rt.Scopes, hook.ScopeAdminRead) {
 			key = w.admin
 		}
-		r := w.must(http.StatusOK, http.MethodGet, fill(rt.Path, ids), key, nil)
+		path := fill(rt.Path, ids)
+		if strings.HasSuffix(path, "/endpoint-health") {
+			path += "?endpoint=" + ids["endpoint"]
+		}
+		r := w.must(http.StatusOK, http.MethodGet, path, key, nil)
 		if strings.Contains(rt.Path, "/curl") || strings.Contains(rt.Path, "/payload") {
 			continue
 		}

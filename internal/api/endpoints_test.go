@@ -199,6 +199,53 @@ func TestPoliciesAreShownResolved(t *testing.T) {
 	}
 }
 
+func TestPreviewPlaysAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	body := `{"policy":{"preset":"full-5"},"simulate":{"outage":"1m","rate":5,"capacity":10,"latency":"200ms","seed":3,"destination":"cliff"}}`
+	got := w.must(200, http.MethodPost, "/v1/policies/preview", w.a.read, body).object(t)
+	s := got["simulation"].(map[string]any)
+	if s["seed"] != 3.0 || s["destination"] != "cliff" || s["strategy"] != "law" || s["capacity"] != 10.0 || s["dead"] != 0.0 {
+		t.Errorf("simulation = %v", s)
+	}
+	if a, d := s["arrivals"].([]any), s["delivered"].([]any); len(a) == 0 || len(a) > 300 || len(d) != len(a) {
+		t.Errorf("%d arrivals, %d delivered", len(a), len(d))
+	}
+	for _, name := range []string{"peak_over_capacity", "recrashes", "drain_seconds", "waste", "live_p99_seconds"} {
+		if _, ok := s[name].(float64); !ok {
+			t.Errorf("%s = %v", name, s[name])
+		}
+	}
+	if got["ladder"] == nil || got["span"] == nil {
+		t.Errorf("preview = %v", got)
+	}
+	if _, ok := w.must(200, http.MethodPost, "/v1/policies/preview", w.a.read, `{"policy":{}}`).object(t)["simulation"]; ok {
+		t.Error("a simulation that nobody asked for")
+	}
+}
+
+func TestPreviewOfAnEndpointsPolicyNamesTheChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(201, http.MethodPost, acmeEndpoints, w.a.write, `{"url":"https://example.com/","uid":"shown","policy":{"retry":{"max_attempts":6}}}`)
+	got := w.must(200, http.MethodPost, acmeEndpoints+"/shown/policy/preview", w.a.read, `{"policy":{"timeout":{"total":"20s"},"concurrency":5}}`).object(t)
+	changes := map[string][2]any{}
+	for _, c := range got["changes"].([]any) {
+		m := c.(map[string]any)
+		changes[m["path"].(string)] = [2]any{m["from"], m["to"]}
+	}
+	want := map[string][2]any{
+		"retry.max_attempts": {6.0, 8.0}, "timeout.total": {"30s", "20s"}, "concurrency.mode": {"adaptive", "fixed"},
+		"concurrency.limit": {nil, 5.0}, "concurrency.initial": {10.0, nil}, "concurrency.max": {100.0, nil},
+	}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if p := w.must(200, http.MethodGet, acmeEndpoints+"/shown/policy", w.a.read, nil).object(t); p["resolved"].(map[string]any)["retry"].(map[string]any)["max_attempts"] != 6.0 {
+		t.Error("the preview was saved")
+	}
+}
+
 func TestTenantIsCreatedChangedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

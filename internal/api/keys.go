@@ -30,6 +30,11 @@ type keyCreate struct {
 	}
 }
 
+type keyList struct {
+	rest.PageParams
+	Tenant string `query:"tenant" maxLength:"200" doc:"ten_… or uid: its keys alone."`
+}
+
 type keyInput struct {
 	Key string `path:"key" maxLength:"64"`
 }
@@ -57,9 +62,18 @@ func (a *API) getMe(_ context.Context, c *rest.Call, _ *struct{}) (*rest.Output[
 	}}, nil
 }
 
-func (a *API) listKeys(ctx context.Context, c *rest.Call, in *rest.PageParams) (*rest.ListOutput[view.Key], error) {
-	read := func(p store.Page) ([]hook.APIKey, error) { return a.cfg.Store.ListKeys(ctx, p) }
-	return rest.ListOf(a.server, c, *in, read, keyID, showKey)
+func (a *API) listKeys(ctx context.Context, c *rest.Call, in *keyList) (*rest.ListOutput[view.Key], error) {
+	tenant := hook.ID(0)
+	if in.Tenant != "" {
+		var err error
+		if tenant, err = a.findTenant(ctx, in.Tenant); errors.Is(err, hook.ErrNotFound) {
+			return nil, rest.BadParameter("query.tenant", "does not exist")
+		} else if err != nil {
+			return nil, fmt.Errorf("read tenant: %w", err)
+		}
+	}
+	read := func(p store.Page) ([]hook.APIKey, error) { return a.cfg.Store.ListKeys(ctx, tenant, p) }
+	return rest.ListOf(a.server, c, in.PageParams, read, keyID, showKey)
 }
 
 func keyID(k hook.APIKey) hook.ID { return k.ID }

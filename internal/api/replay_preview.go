@@ -46,7 +46,7 @@ func (a *API) previewReplay(ctx context.Context, c *rest.Call, d *replayDraft) (
 	for _, n := range d.counts {
 		p.Count += n
 	}
-	p.EstimatedSeconds = int64(view.PaceOf(&d.job).Estimate(p.Count, d.job.PerMinute) / time.Second)
+	p.SetPace(&d.job)
 	if err := a.previewEndpoints(ctx, d, p); err != nil {
 		return nil, err
 	}

@@ -147,12 +147,17 @@ func TestPreviewTellsWhatAReplayWouldDo(t *testing.T) {
 			"1 of 4 endpoints take nothing now: the replay will wait for them",
 			"some were delivered more than 7 days ago: receivers may have forgotten their ids and take them for new",
 		},
+		"per_minute": 60.0, "max_multiple": 10.0, "pause_error_percent": 10.0,
+		"course": []any{map[string]any{"after_seconds": 0.0, "per_minute": 60.0, "sent": 8.0}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("preview (-want +got):\n%s", diff)
 	}
 	got = preview(`{"types":["nothing"],"dry_run":true}`)
-	want = map[string]any{"count": 0.0, "exact": true, "estimated_seconds": 0.0, "per_endpoint": []any{}, "warnings": []any{}}
+	want = map[string]any{
+		"count": 0.0, "exact": true, "estimated_seconds": 0.0, "per_endpoint": []any{}, "warnings": []any{},
+		"per_minute": 100.0, "max_multiple": 10.0, "pause_error_percent": 10.0, "course": []any{},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("empty preview (-want +got):\n%s", diff)
 	}

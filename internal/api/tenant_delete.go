@@ -81,9 +81,9 @@ func (a *API) emptyTenant(ctx context.Context, c *rest.Call, tenant hook.ID) (*d
 // revokeKeysOf revokes the keys of one tenant.
 func (a *API) revokeKeysOf(ctx context.Context, c *rest.Call, tenant hook.ID) (int, error) {
 	count := 0
-	err := eachPage(func(p store.Page) ([]hook.APIKey, error) { return a.cfg.Store.ListKeys(ctx, p) }, keyID, func(keys []hook.APIKey) error {
+	err := eachPage(func(p store.Page) ([]hook.APIKey, error) { return a.cfg.Store.ListKeys(ctx, tenant, p) }, keyID, func(keys []hook.APIKey) error {
 		for _, k := range keys {
-			if k.TenantID != tenant || !k.RevokedAt.IsZero() {
+			if !k.RevokedAt.IsZero() {
 				continue
 			}
 			if err := a.revoke(ctx, c, k); err != nil {

@@ -26,9 +26,9 @@ func (s *watchedKeys) KeyByHash(ctx context.Context, hash [32]byte) (hook.APIKey
 	return s.Store.KeyByHash(ctx, hash)
 }
 
-func (s *watchedKeys) ListKeys(ctx context.Context, p store.Page) ([]hook.APIKey, error) {
+func (s *watchedKeys) ListKeys(ctx context.Context, tenant hook.ID, p store.Page) ([]hook.APIKey, error) {
 	s.readings.Add(1)
-	return s.Store.ListKeys(ctx, p)
+	return s.Store.ListKeys(ctx, tenant, p)
 }
 
 // gateWorld is a world whose store is watched.

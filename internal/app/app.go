@@ -225,7 +225,7 @@ func (a *App) build() error {
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(), Uncounted: !o.Stats,
-		LeaseTTL: a.leaseTTL(),
+		LeaseTTL: a.leaseTTL(), PublicURL: a.dashboardURL, Settings: o.Settings,
 	})
 	if err != nil {
 		return err
@@ -377,13 +377,23 @@ func (a *App) serveHTTP(server *http.Server, listener net.Listener) error {
 	return fmt.Errorf("serve HTTP: %w", err)
 }
 
-func (a *App) announce(newKey string) {
+// dashboardURL is where people find the dashboard.
+func (a *App) dashboardURL() string {
+	return cmp.Or(a.opts.UI.PublicURL, a.opts.PublicURL, a.listenURL())
+}
+
+// listenURL is the address that the server listens on.
+func (a *App) listenURL() string {
 	scheme := "http"
 	if a.opts.TLSCertFile != "" {
 		scheme = "https"
 	}
+	return scheme + "://" + a.ports.api.addr.Load().String()
+}
+
+func (a *App) announce(newKey string) {
 	s := Started{
-		URL: scheme + "://" + a.ports.api.addr.Load().String(), Store: a.storeName(), Node: a.node.Name,
+		URL: a.listenURL(), Store: a.storeName(), Node: a.node.Name,
 		AdminKey: newKey,
 	}
 	if newKey != "" {

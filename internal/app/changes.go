@@ -108,7 +108,7 @@ func (c changes) RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hoo
 	if err := c.DB.RevokeKey(ctx, id, now, a); err != nil {
 		return err
 	}
-	keys, err := c.ListKeys(ctx, store.Page{Limit: 1, After: id - 1, Asc: true})
+	keys, err := c.ListKeys(ctx, 0, store.Page{Limit: 1, After: id - 1, Asc: true})
 	if err == nil && len(keys) == 1 && keys[0].ID == id && keys[0].RevokedAt.Equal(now) {
 		c.tell(nil, &a, keys[0].TenantID, 0, map[string]string{"key": a.Subject, "scope": keys[0].Scope.String()})
 	}

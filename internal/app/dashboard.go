@@ -5,12 +5,16 @@ import (
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/ui"
+	"github.com/breakwaterhq/breakwater/internal/ui/site"
 )
 
 // buildDashboard makes the pages, which ask the API inside the process.
 func (a *App) buildDashboard() (err error) {
 	a.site, err = ui.New(ui.Config{
 		API: a.api.Handler(), Vault: a.vault, Logouts: a.db, Version: a.opts.Version, Node: a.node.Name,
+		Vendor: site.Vendor{
+			Name: a.opts.UI.VendorName, Logo: a.opts.UI.VendorLogo, Color: a.opts.UI.VendorColor, Ancestors: a.opts.UI.FrameAncestors,
+		},
 		Secure: a.opts.TLSCertFile != "", Log: a.log,
 	})
 	return err

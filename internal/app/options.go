@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/alert"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/notify/mailer"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
@@ -100,6 +101,9 @@ type Options struct {
 	AlertThresholds alert.Thresholds
 	SMTP            mailer.Config // no host: no e-mail
 
+	UI       UI
+	Settings []view.Setting // as they are shown, with their origins
+
 	SignScheme   string // for new endpoints
 	StripeHeader string
 
@@ -108,6 +112,15 @@ type Options struct {
 	// Announce is called once when the server accepts requests. AdminKey is set
 	// when a key was made by this start.
 	Announce func(Started)
+}
+
+// UI is how the dashboard looks to people, and where they find it.
+type UI struct {
+	PublicURL      string // empty: that of the server, else where it listens
+	VendorName     string // what visitors of the portal see
+	VendorLogo     string // https URL or data: URI of an image; empty: none
+	VendorColor    string // #rrggbb; empty: the usual one
+	FrameAncestors []string
 }
 
 // Started is what a person wants to know when the server is up.

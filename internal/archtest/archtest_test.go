@@ -67,7 +67,7 @@ func TestPlanted(t *testing.T) {
 		"long file":              {"internal/app/x.go", doc + "package x\n" + strings.Repeat("\n", 600), []string{"file size"}},
 		"long test":              {"internal/app/x_test.go", "package x_test\n" + strings.Repeat("\n", 600), []string{"file size"}},
 		"large package":          {"internal/app/x.go", doc + "package x\n" + strings.Repeat("\n", 4500), []string{"file size", "package size"}},
-		"large tool":             {"internal/lab/sim/x.go", doc + "package x\n" + strings.Repeat("\n", 4500), []string{"file size"}},
+		"large tool":             {"internal/lab/sink/x.go", doc + "package x\n" + strings.Repeat("\n", 4500), []string{"file size"}},
 		"deliveries as text":     {"internal/store/postgres/x.go", doc + "package x\n\nconst q = `SELECT id\nFROM deliveries d`\n", []string{"deliveries"}},
 		"deliveries in words":    {"internal/store/postgres/x.go", doc + "package x\n\nconst q = \"list deliveries\"\n", nil},
 		"deliveries at the door": {"internal/store/postgres/x.go", doc + door + "const q visible.SQL = `SELECT id FROM deliveries`\n\nvar Q = visible.Defers.Text(q)\n", nil},

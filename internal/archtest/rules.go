@@ -9,7 +9,7 @@ type imports struct {
 }
 
 // section is what every part of the dashboard may use.
-var section = imports{own: in("internal/api/view", "internal/quantity", "internal/ui/chart", "internal/ui/site", "internal/ui/words")}
+var section = imports{own: in("internal/api/view", "internal/quantity", "internal/ui/chart", "internal/ui/figures", "internal/ui/site", "internal/ui/words")}
 
 // allowed lists every package of the module. Arrows point down only: cli → app
 // → {api, ingest, dispatch, replay, retention, watch, evaluate, notify} → {store, egress,
@@ -28,10 +28,16 @@ var allowed = map[string]imports{
 	"internal/window": {own: in("internal/hook")},
 	"internal/sign":   {own: in("internal/hook")},
 	"internal/vault":  {own: in("internal/hook")},
+	"internal/portal": {own: in("internal/hook")},
 
 	"internal/egress": {
 		own:       in("internal/hook", "internal/sign"),
 		libraries: in("code.dny.dev/ssrf", "golang.org/x/net/http/httpguts", "golang.org/x/net/idna"),
+	},
+
+	"internal/sim": {
+		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
+		libraries: in("go.yaml.in/yaml/v3"),
 	},
 
 	"internal/stats": {own: in("internal/hook")},
@@ -101,8 +107,8 @@ var allowed = map[string]imports{
 	"internal/metric/grafana": {own: in("internal/metric")},
 	"internal/api": {
 		own: in(
-			"internal/hook", "internal/policy", "internal/quantity", "internal/sign", "internal/stats", "internal/store", "internal/vault",
-			"internal/api/accept", "internal/api/alerts", "internal/api/rest", "internal/api/view",
+			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -116,6 +122,9 @@ var allowed = map[string]imports{
 			"internal/api/rest", "internal/api/view",
 		),
 	},
+	"internal/api/trial": {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
+	"internal/api/curl":  {},
+	"internal/api/strip": {own: in("internal/api/view", "internal/hook", "internal/stats")},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
@@ -127,35 +136,42 @@ var allowed = map[string]imports{
 
 	"internal/ui": {own: in(
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
-		"internal/ui/alerts", "internal/ui/endpoints", "internal/ui/overview", "internal/ui/settings",
+		"internal/ui/alerts", "internal/ui/deadletters", "internal/ui/deliveries", "internal/ui/endpoints", "internal/ui/find", "internal/ui/overview",
+		"internal/ui/playground", "internal/ui/settings",
 	)},
-	"internal/ui/site": {own: in("internal/hook", "internal/api/rest", "internal/api/view", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
+	"internal/ui/site": {own: in("internal/hook", "internal/portal", "internal/api/rest", "internal/api/view", "internal/ui/brand", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
-	"internal/ui/alerts":    section,
-	"internal/ui/endpoints": section,
-	"internal/ui/overview":  section,
-	"internal/ui/settings":  section,
+	"internal/ui/alerts":      section,
+	"internal/ui/deadletters": section,
+	"internal/ui/deliveries":  section,
+	"internal/ui/overview":    section,
+	"internal/ui/settings":    section,
+	"internal/ui/find":        section,
+	"internal/ui/endpoints":   section,
 	"internal/ui/uitest": {own: in(
-		"internal/api", "internal/api/rest", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
+		"internal/api", "internal/api/rest", "internal/api/view", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
 	)},
+	"internal/ui/playground": {own: section.own, libraries: in("go.yaml.in/yaml/v3")},
 
-	"internal/ui/session": {own: in("internal/hook")},
+	"internal/ui/session": {own: in("internal/hook", "internal/portal")},
+	"internal/ui/brand":   {},
 	"internal/ui/words":   {own: in("internal/api/view", "internal/quantity")},
 	"internal/ui/static":  {},
 	// The dashboard. Its pictures are drawn from plain figures.
-	"internal/ui/chart": {},
+	"internal/ui/chart":   {},
+	"internal/ui/figures": {own: in("internal/api/view", "internal/ui/chart", "internal/ui/words")},
 
 	"internal/app": {own: in(
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
-		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest",
+		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest", "internal/api/view",
 		"internal/watch", "internal/census", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
 		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 		"internal/ui", "internal/ui/site",
 	)},
 
 	"internal/config": {
-		own:       in("internal/alert", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
+		own:       in("internal/alert", "internal/api/view", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
 	},
 
@@ -163,11 +179,11 @@ var allowed = map[string]imports{
 	"internal/lab/pgcluster": {libraries: in("github.com/jackc/pgx/v5")},
 	"internal/lab/pgtest":    {own: in("internal/lab/pgcluster")},
 	"internal/lab/promtest":  {},
-	"internal/lab/sink":      {own: in("internal/hook", "internal/quantity", "receiver")},
-	"internal/lab/sim": {
-		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/lane"),
-		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot", "go.yaml.in/yaml/v3"),
+	"internal/lab/simplot": {
+		own:       in("internal/quantity", "internal/sim"),
+		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot"),
 	},
+	"internal/lab/sink": {own: in("internal/hook", "internal/quantity", "receiver")},
 	"internal/lab/bench": {
 		own:       in("internal/lab/bench/histogram", "internal/lab/bench/usage", "internal/lab/bench/wire", "internal/lab/pgcluster"),
 		libraries: in("gonum.org/v1/plot"),
@@ -180,20 +196,20 @@ var allowed = map[string]imports{
 	"internal/cli": {
 		own: in(
 			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
-			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/sim", "internal/lab/sink", "receiver",
+			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
 	"internal/archtest": {},
 
-	"test/process":       {}, // drives the binary from outside
-	"test/torture":       {}, // so does this
-	"test/browser":       {}, // and this, through the dashboard
-	"test/program":       {},
-	"test/demo":          {own: in("test/program", "test/seed")},
+	"test/process": {}, // drives the binary from outside
+	"test/torture": {}, // so does this
+	"test/browser": {}, // and this, through the dashboard
+	"test/program": {},
+	"test/demo":    {own: in("test/program", "test/seed")},
 	"test/seed": { // writes a past that a server goes on with
 		own: in(
-			"internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",
+			"internal/api/rest", "internal/hook", "internal/lane", "internal/policy", "internal/sign", "internal/stats", "internal/vault",
 			"internal/store", "internal/store/sqlite", "internal/store/postgres", "test/program",
 		),
 		libraries: in("github.com/jackc/pgx/v5"),
@@ -222,7 +238,7 @@ var (
 	// decide can be tested, simulated and replayed exactly.
 	pure = set(
 		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/jsonscan", "internal/quantity",
-		"internal/stats", "internal/alert", "internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
+		"internal/stats", "internal/alert", "internal/api/curl", "internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
 		"internal/ui/chart", "internal/ui/words",
 	)
 

@@ -39,6 +39,7 @@ func (s *session) configured(use, short string, run func(context.Context, *confi
 func (s *session) serve(ctx context.Context, cfg *config.Config) error {
 	opts := cfg.Options
 	opts.Version = Version()
+	opts.Settings = cfg.Effective()
 	opts.Log = newLogger(s.Stderr, cfg)
 	opts.Announce = func(started app.Started) { s.banner(started, opts.Dev) }
 	server, err := app.New(opts)

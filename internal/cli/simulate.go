@@ -12,7 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
+	"github.com/breakwaterhq/breakwater/internal/lab/simplot"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 // simulateFlags are the flags of simulate.
@@ -176,7 +177,7 @@ func (f *simulateFlags) writeFiles(reports []sim.Report) error {
 	for _, out := range []struct {
 		flag, path string
 		write      func(io.Writer, []sim.Report) error
-	}{{"png", f.png, sim.WritePNG}, {"svg", f.svg, sim.WriteSVG}, {"csv", f.csv, sim.WriteCSV}} {
+	}{{"png", f.png, simplot.WritePNG}, {"svg", f.svg, simplot.WriteSVG}, {"csv", f.csv, sim.WriteCSV}} {
 		if out.path == "" {
 			continue
 		}
@@ -201,7 +202,7 @@ func (s *session) printReports(reports []sim.Report, plan *simulationPlan) error
 	}
 	if len(plan.scenarios) == 1 && !s.quiet {
 		for i := range reports {
-			if err := s.printf("%s\n\n", sim.Chart(&reports[i])); err != nil {
+			if err := s.printf("%s\n\n", simplot.Chart(&reports[i])); err != nil {
 				return err
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/breakwaterhq/breakwater/internal/lab/sim"
+	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 // simulationTable shows reports of one kind, a row each.

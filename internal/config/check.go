@@ -184,6 +184,7 @@ func (l *loader) crossCheck(c *Config) {
 	check(o.TLSKeyFile != "" && o.TLSCertFile == "", "tls.key_file", "needs tls.cert_file as well", "tls.cert_file")
 	check(o.Dev && !loopback(o.Listen), "listen",
 		"must be a loopback address with dev, which lets deliveries into private networks", "dev")
+	check(len(o.UI.FrameAncestors) > maxAncestors, "ui.frame_ancestors", fmt.Sprintf("must be at most %d origins", maxAncestors))
 	l.checkAlerts(c)
 }
 

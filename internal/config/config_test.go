@@ -84,6 +84,7 @@ func TestDefaults(t *testing.T) {
 		Alerts: true, AlertInterval: 15 * time.Second,
 		AlertOptions: alert.Options{Repeat: 4 * time.Hour, ResolveAfter: 5 * time.Minute, MaxOpen: 2000},
 		SMTP:         mailer.Config{Port: 587, TLS: "starttls"},
+		UI:           app.UI{VendorName: "Breakwater"},
 	}
 	if diff := cmp.Diff(want, c.Options, cmpopts.IgnoreTypes(func(app.Started) {})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

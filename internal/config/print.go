@@ -1,11 +1,9 @@
 package config
 
+import "github.com/breakwaterhq/breakwater/internal/api/view"
+
 // Setting is one effective setting as it is printed.
-type Setting struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"` // "***" for secrets that are set
-	Origin string `json:"origin"`
-}
+type Setting = view.Setting
 
 // Effective lists every setting with the source that decided it.
 func (c *Config) Effective() []Setting {

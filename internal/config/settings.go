@@ -72,7 +72,7 @@ const (
 // default, and the help.
 func (c *Config) settings() []setting {
 	return slices.Concat(c.serverSettings(), c.ingestSettings(), c.storeSettings(), c.policySettings(),
-		c.egressSettings(), c.retentionSettings(), c.alertSettings())
+		c.egressSettings(), c.retentionSettings(), c.alertSettings(), c.uiSettings())
 }
 
 func (c *Config) serverSettings() []setting {

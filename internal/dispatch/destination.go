@@ -1,13 +1,10 @@
 package dispatch
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/egress"
@@ -126,40 +123,4 @@ func (l *loop) refreshSigner(now time.Time, r *runner) {
 	if !r.dest.until.IsZero() && !r.dest.until.After(now) {
 		r.dest = r.dest.withSigner(now)
 	}
-}
-
-// body returns the exact bytes to send. The envelope is built from the event
-// alone, so it is the same at every attempt.
-func (t *destination) body(e *hook.Event) []byte {
-	if t.mode != hook.BodyEnvelope {
-		return e.Payload
-	}
-	b := append(make([]byte, 0, len(e.Payload)+len(e.Type)+96), `{"type":"`...)
-	b = append(b, e.Type...)
-	b = append(b, `","timestamp":"`...)
-	b = e.CreatedAt.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
-	if contentType, _ := hook.CutHops(e.ContentType); isJSON(contentType) {
-		b = append(b, `","data":`...)
-		b = append(b, e.Payload...)
-		return append(b, '}')
-	}
-	b = append(b, `","data_base64":"`...)
-	b = base64.StdEncoding.AppendEncode(b, e.Payload)
-	return append(b, `"}`...)
-}
-
-func (t *destination) contentType(e *hook.Event) string {
-	if t.mode == hook.BodyEnvelope || e.ContentType == "" {
-		return "application/json"
-	}
-	plain, _ := hook.CutHops(e.ContentType)
-	return plain
-}
-
-func isJSON(contentType string) bool {
-	if contentType == "" || contentType == "application/json" {
-		return true
-	}
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }

@@ -79,7 +79,7 @@ func (d *Dispatcher) attempt(f *flight) (res egress.Result) {
 		event = &e
 	}
 	d.trace(f, event)
-	body := f.dest.body(event)
+	body := event.Body(f.dest.mode)
 	now := time.Now()
 	f.header = f.dest.header(event, &f.delivery, now, body)
 	f.started = now
@@ -118,7 +118,7 @@ func (t *destination) header(e *hook.Event, d *hook.Delivery, now time.Time, bod
 		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
 		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
 		egress.Field{Name: hook.HeaderHops, Value: strconv.Itoa(hops + 1)},
-		egress.Field{Name: headerContentType, Value: t.contentType(e)},
+		egress.Field{Name: headerContentType, Value: e.BodyType(t.mode)},
 	)
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }
 	if t.traced {

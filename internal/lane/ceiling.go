@@ -20,10 +20,13 @@ const (
 	inTheWayLeast = 5 * time.Second
 	testDouble    = time.Minute
 	testMost      = 8 // times as much as broke it once, and it is no ceiling
-	sureFor       = 48 * time.Hour
-	sureMost      = 7 * 24 * time.Hour
-	smallFor      = 10 * time.Minute // of a ceiling that does not carry the usual load
-	markFor       = 7 * 24 * time.Hour
+	// sureFor is for how long knowledge holds after it was last in the way, usedFor
+	// for how long at most if it always is.
+	sureFor  = 48 * time.Hour
+	usedFor  = 2 * sureFor
+	sureMost = 7 * 24 * time.Hour
+	smallFor = 10 * time.Minute // of a ceiling that does not carry the usual load
+	markFor  = 7 * 24 * time.Hour
 	// peaks is how many times the root of the usual load a load outside a recovery
 	// must be above it: less is what live traffic does by itself.
 	peaks     = 2
@@ -68,7 +71,13 @@ func (c *ceiling) afford(usual float64, held time.Duration) {
 
 // test raises a ceiling that has been in the way for long.
 func (c *ceiling) test(now time.Time, passed time.Duration) {
-	if c.load == 0 || now.Sub(c.at) < c.wait {
+	if c.load == 0 {
+		return
+	}
+	if age := now.Sub(c.at); age < c.wait {
+		if c.wait >= sureFor {
+			c.wait = max(c.wait, min(age+sureFor, usedFor))
+		}
 		return
 	}
 	if c.inWay += passed; c.inWay < inTheWayLong {

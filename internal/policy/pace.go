@@ -45,3 +45,30 @@ func (p Pace) Estimate(n int64, current int) time.Duration {
 	seconds := float64(max(n, 0)) * 60 / float64(rate)
 	return total + time.Duration(math.Ceil(seconds)*float64(time.Second))
 }
+
+// PaceStep is a stretch at one pace.
+type PaceStep struct {
+	After     time.Duration // from the start
+	PerMinute int
+	Sent      int64 // by its end
+}
+
+// maxSteps bounds a course; the last of so many goes on to the end.
+const maxSteps = 60
+
+// Course returns the stretches in which n deliveries are sent when every minute is
+// clean.
+func (p Pace) Course(n int64) []PaceStep {
+	var steps []PaceStep
+	rate, sent := max(p.PerMinute, 1), int64(0)
+	for sent < n {
+		next := p.Next(rate)
+		s := PaceStep{After: time.Duration(len(steps)) * time.Minute, PerMinute: rate, Sent: min(sent+int64(rate), n)}
+		if next == rate || len(steps) == maxSteps-1 {
+			s.Sent = n
+		}
+		steps = append(steps, s)
+		rate, sent = next, s.Sent
+	}
+	return steps
+}

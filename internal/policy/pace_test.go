@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -63,4 +64,30 @@ func TestPaceStaysInBounds(t *testing.T) {
 			t.Fatalf("%d take %v, want %v to %v", n, took, fastest, slowest)
 		}
 	})
+}
+
+func TestPaceCourse(t *testing.T) {
+	t.Parallel()
+	usual := policy.Pace{PerMinute: 100, Ramp: 2, MaxMultiple: 10}
+	for name, tc := range map[string]struct {
+		pace policy.Pace
+		n    int64
+		want []policy.PaceStep
+	}{
+		"nothing": {usual, 0, nil},
+		"one":     {usual, 1, []policy.PaceStep{{0, 100, 1}}},
+		"a ramp": {usual, 2016, []policy.PaceStep{
+			{0, 100, 100}, {time.Minute, 200, 300}, {2 * time.Minute, 400, 700}, {3 * time.Minute, 800, 1500}, {4 * time.Minute, 1000, 2016},
+		}},
+		"no ramp": {policy.Pace{PerMinute: 60, Ramp: 1, MaxMultiple: 10}, 600, []policy.PaceStep{{0, 60, 600}}},
+	} {
+		got := tc.pace.Course(tc.n)
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: Course = %v, want %v", name, got, tc.want)
+		}
+	}
+	crawl := policy.Pace{PerMinute: 1, Ramp: 1.0001, MaxMultiple: 1000}.Course(1_000_000)
+	if last := crawl[len(crawl)-1]; len(crawl) != 60 || last.Sent != 1_000_000 {
+		t.Errorf("a crawl has %d steps, the last of which is %v", len(crawl), last)
+	}
 }

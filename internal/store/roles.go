@@ -108,7 +108,8 @@ type Keys interface {
 	CreateKey(ctx context.Context, k hook.APIKey, a hook.Audit) error
 	// KeyByHash returns a key, revoked and expired ones included.
 	KeyByHash(ctx context.Context, hash [32]byte) (hook.APIKey, error)
-	ListKeys(ctx context.Context, p Page) ([]hook.APIKey, error)
+	// ListKeys lists those of a tenant, of 0 all: the operator's too.
+	ListKeys(ctx context.Context, tenant hook.ID, p Page) ([]hook.APIKey, error)
 	// RevokeKey fails with hook.ErrLastAdminKey for the last active admin key.
 	RevokeKey(ctx context.Context, id hook.ID, now time.Time, a hook.Audit) error
 	// CountAdminKeys counts admin keys that are neither revoked nor expired at

@@ -5,9 +5,15 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/ui/alerts"
+	"github.com/breakwaterhq/breakwater/internal/ui/deadletters"
+	"github.com/breakwaterhq/breakwater/internal/ui/deliveries"
 	"github.com/breakwaterhq/breakwater/internal/ui/endpoints"
+	"github.com/breakwaterhq/breakwater/internal/ui/find"
 	"github.com/breakwaterhq/breakwater/internal/ui/overview"
+	"github.com/breakwaterhq/breakwater/internal/ui/playground"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
+	"github.com/breakwaterhq/breakwater/internal/ui/settings"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 )
 
@@ -18,6 +24,7 @@ type Config struct {
 	Logouts site.Logouts
 	Version string
 	Node    string
+	Vendor  site.Vendor      // whose portal it is
 	Secure  bool             // browsers reach the server over TLS, also behind a proxy
 	Log     *slog.Logger     // nil: discarded
 	Now     func() time.Time // nil: time.Now
@@ -32,19 +39,28 @@ var places = []site.Place{
 	{Name: "Dead letters", Path: "/ui/dead-letters", Keys: "g x"},
 	{Name: "Replays", Path: "/ui/replays", Keys: "g r"},
 	{Name: "Alerts", Path: "/ui/alerts", Keys: "g a"},
-	{Name: "Playground", Path: "/ui/playground", Keys: "g p"},
+	{Name: "Playground", Path: "/ui/playground", Keys: "g p", Inside: true},
 	{Name: "Settings", Path: "/ui/settings", Keys: "g s", Operator: true},
 }
 
 // sections are the parts of the dashboard.
 func sections() []site.Section {
-	return []site.Section{overview.Section(), endpoints.Section()}
+	return []site.Section{
+		overview.Section(),
+		find.Section(),
+		endpoints.Section(),
+		deliveries.Section(),
+		deadletters.Section(),
+		alerts.Section(),
+		playground.Section(),
+		settings.Section(),
+	}
 }
 
 // New checks cfg, reads the templates, and starts nothing.
 func New(cfg Config) (*site.Site, error) {
 	return site.New(site.Config{
 		API: cfg.API, Vault: cfg.Vault, Logouts: cfg.Logouts, Assets: newAssets(), Sections: sections(), Places: places,
-		Version: cfg.Version, Node: cfg.Node, Secure: cfg.Secure, Log: cfg.Log, Now: cfg.Now,
+		Version: cfg.Version, Node: cfg.Node, Vendor: cfg.Vendor, Secure: cfg.Secure, Log: cfg.Log, Now: cfg.Now,
 	})
 }

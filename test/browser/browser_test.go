@@ -37,6 +37,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	defer endStory()
 	if path := chromium(); path != "" {
 		ctx, stop, err := startBrowser(path, filepath.Join(dir, "profile"))
 		if err != nil {
@@ -45,12 +46,15 @@ func run(m *testing.M) int {
 		}
 		defer stop()
 		browser = ctx
+		// A binary that was built before saves the time for it.
+		if binary = os.Getenv("BREAKWATER_TEST_BINARY"); binary != "" {
+			return m.Run()
+		}
 		if binary, err = program.Build(ctx, dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}
-	defer endStory()
 	return m.Run()
 }
 
@@ -91,6 +95,12 @@ func startBrowser(path, profile string) (ctx context.Context, stop func(), err e
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
+	// Pages ask for the system's font; here that is one that looks like those of most systems.
+	fonts := profile + "-fonts.conf"
+	if err := os.WriteFile(fonts, []byte(fontAliases), 0o600); err != nil {
+		return nil, nil, err
+	}
+	options = append(options, chromedp.Env("FONTCONFIG_FILE="+fonts))
 	if os.Geteuid() == 0 { // its sandbox does not work for root
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -103,6 +113,12 @@ func startBrowser(path, profile string) (ctx context.Context, stop func(), err e
 	}
 	return ctx, stop, nil
 }
+
+const fontAliases = `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>
+<include ignore_missing="yes">/etc/fonts/fonts.conf</include>
+<match target="pattern"><test name="family"><string>system-ui</string></test><edit name="family" mode="prepend" binding="strong"><string>Inter</string></edit></match>
+<match target="pattern"><test name="family"><string>sans-serif</string></test><edit name="family" mode="prepend" binding="strong"><string>Inter</string></edit></match>
+</fontconfig>`
 
 // screen is what a page is shown on.
 type screen struct {

@@ -94,7 +94,9 @@
 	const judge = (el, colour, s, text) => {
 		let grounds
 		if (el instanceof SVGElement) {
-			const fills = painted(el)
+			let fills = painted(el)
+			// A halo is painted around the letters, below them.
+			if (s.paintOrder.startsWith("stroke") && s.stroke !== "none" && parseFloat(s.strokeWidth) >= 2) fills = [rgba(s.stroke)]
 			let host = el
 			while (host instanceof SVGElement) host = host.parentElement
 			grounds = behind(host).map(g => fills.reduce((bottom, top) => over(top, bottom), g))

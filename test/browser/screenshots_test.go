@@ -23,7 +23,7 @@ func TestScreenshots(t *testing.T) {
 		both := openBoth(t, s, on)
 		for _, v := range views {
 			b := both.of(&v).in(t)
-			b.visit(v.at(s.Places))
+			b.visitAs(v.at(s.Places), v.want())
 			b.shoot(filepath.Join(dir, v.name+"-"+on.name+".png"))
 		}
 	}

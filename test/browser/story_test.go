@@ -28,7 +28,7 @@ func story(t *testing.T) *seed.Stage {
 	needBrowser(t)
 	s := &theStory
 	s.once.Do(func() {
-		if s.dir, s.err = os.MkdirTemp("", "breakwater-story"); s.err == nil {
+		if s.dir, s.err = os.MkdirTemp("", "breakwater-story"); s.err == nil { //nolint:usetesting // it outlives the test that comes first
 			s.stage, s.err = seed.Raise(context.Background(), binary, s.dir, fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), &s.log)
 		}
 	})
@@ -92,7 +92,7 @@ func TestPagesForEverybody(t *testing.T) {
 				t.Run(v.name, func(t *testing.T) {
 					b := both.of(&v).in(t)
 					path := v.at(s.Places)
-					b.visit(path)
+					b.visitAs(path, v.want())
 					if !strings.Contains(b.text("body"), v.see) {
 						t.Errorf("%s does not say %q; it says %q", path, v.see, b.text("body"))
 					}
@@ -111,7 +111,7 @@ func TestFirstLoadIsSmall(t *testing.T) {
 	s := story(t)
 	both := openBoth(t, s, desk)
 	for _, v := range views {
-		t.Run(v.name, func(t *testing.T) { both.of(&v).in(t).checkFirstLoad(v.at(s.Places)) })
+		t.Run(v.name, func(t *testing.T) { both.of(&v).in(t).checkFirstLoad(v.at(s.Places), v.want()) })
 	}
 }
 
@@ -124,7 +124,7 @@ func TestPagesWithoutScript(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			b := both.of(&v).in(t)
 			path := v.at(s.Places)
-			b.visit(path)
+			b.visitAs(path, v.want())
 			if !strings.Contains(b.text("body"), v.see) {
 				t.Errorf("%s does not say %q without JavaScript", path, v.see)
 			}

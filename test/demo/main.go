@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 
@@ -19,19 +20,20 @@ func main() {
 	binary := flag.String("binary", "", "the product; when empty it is built")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *binary, *listen); err != nil {
+	err := run(ctx, *binary, *listen, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary, listen string) error {
+func run(ctx context.Context, binary, listen string, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "breakwater-demo")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if binary == "" {
 		if binary, err = program.Build(ctx, dir); err != nil {
 			return err
@@ -42,9 +44,9 @@ func run(ctx context.Context, binary, listen string) error {
 		return err
 	}
 	defer stage.Strike()
-	fmt.Printf("dashboard %s/ui\n", stage.URL)
+	_, _ = fmt.Fprintf(out, "dashboard %s/ui\n", stage.URL)
 	for _, name := range []string{"ops", "viewer", "acme", "globex"} {
-		fmt.Printf("key %-7s %s\n", name, stage.Keys[name])
+		_, _ = fmt.Fprintf(out, "key %-7s %s\n", name, stage.Keys[name])
 	}
 	<-ctx.Done()
 	return nil

@@ -26,7 +26,7 @@ const (
 // Build builds the product into a folder and returns the path of the binary.
 func Build(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "breakwater")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/breakwaterhq/breakwater/cmd/breakwater")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/breakwaterhq/breakwater/cmd/breakwater") //nolint:gosec // a folder that the test names
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
@@ -64,10 +64,10 @@ func Serve(o *Options) (*Process, error) {
 	args := append([]string{
 		"serve", "--json", "--listen", o.Listen, "--data-dir", o.Dir, "--allow-cidr", "127.0.0.0/8", "--log-format", "text",
 	}, o.Args...)
-	cmd := exec.Command(o.Binary, args...)
+	cmd := exec.Command(o.Binary, args...) //nolint:gosec,noctx // the product itself; whoever starts it ends it
 	if o.Descriptors > 0 {
 		limited := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, o.Descriptors)
-		cmd = exec.Command("sh", append([]string{"-c", limited, o.Binary}, args...)...)
+		cmd = exec.Command("sh", append([]string{"-c", limited, o.Binary}, args...)...) //nolint:gosec,noctx // as above
 	}
 	cmd.Env = append(os.Environ(), "BREAKWATER_ADMIN_KEY="+AdminKey, "BREAKWATER_ENCRYPTION_KEY="+EncryptionKey)
 	cmd.Env = append(cmd.Env, o.Env...)
@@ -101,8 +101,8 @@ type Sink struct {
 
 // StartSink starts a destination that misbehaves as told.
 func StartSink(binary string, args ...string) (*Sink, error) {
-	cmd := exec.Command(binary, append([]string{"sink", "--listen", "127.0.0.1:0"}, args...)...)
-	stderr, err := cmd.StderrPipe() // its counts go to stdout
+	cmd := exec.Command(binary, append([]string{"sink", "--listen", "127.0.0.1:0"}, args...)...) //nolint:gosec,noctx // the product itself; Stop ends it
+	stderr, err := cmd.StderrPipe()                                                              // its counts go to stdout
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,8 @@ func Bulk(ctx context.Context, db store.DB, encryptionKey string, size Size, now
 		return nil, nil, err
 	}
 	w.alias(all[0])
-	return &w.places, w.bulkFigures(all), w.leave(ctx)
+	records := w.bulkFigures(all)
+	return &w.places, records, w.leave(ctx)
 }
 
 // alias gives the busiest endpoint and the largest tenant the names of all places of the story,

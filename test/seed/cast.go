@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/sign"
 	"github.com/breakwaterhq/breakwater/internal/vault"
@@ -61,8 +62,10 @@ const (
 
 func cast() ([]*tenant, []*destination) {
 	tenants := []*tenant{
-		{uid: "acme", name: "Acme Stores"}, {uid: "globex", name: "Globex Logistics"},
-		{uid: "initech", name: "Initech Payroll"}, {uid: "hooli", name: "Hooli Box"},
+		{uid: "acme", name: "Acme Stores"},
+		{uid: "globex", name: "Globex Logistics"},
+		{uid: "initech", name: "Initech Payroll"},
+		{uid: "hooli", name: "Hooli Box"},
 	}
 	all := []*destination{
 		{tenant: "acme", uid: "orders", url: "https://hooks.acme.example/orders", about: "Order service", pattern: "order.*", types: []string{"order.paid", "order.created", "order.shipped"}, rate: 2.4, took: 42 * time.Millisecond},
@@ -107,6 +110,30 @@ func (w *writer) enter(ctx context.Context, tenants []*tenant, all []*destinatio
 	return nil
 }
 
+// enterKeys writes the keys of people who look at the story.
+func (w *writer) enterKeys(ctx context.Context, tenants []*tenant) error {
+	for i, k := range []struct {
+		name, title string
+		scope       hook.Scope
+		of          hook.ID
+	}{
+		{"ops", "ops", hook.ScopeAdmin, 0},
+		{"viewer", "viewer", hook.ScopeAdminRead, 0},
+		{"acme", "acme support", hook.ScopeTenantWrite, tenants[0].id},
+		{"globex", "globex support", hook.ScopeTenantRead, tenants[1].id},
+		{"publish", "shop", hook.ScopeTenantSend, tenants[0].id},
+	} {
+		text, prefix, hash := rest.NewKey(rand.Reader)
+		at := w.ago(time.Duration(40-i) * day)
+		row := hook.APIKey{ID: w.id(at), TenantID: k.of, Name: k.title, Prefix: prefix, Hash: hash, Scope: k.scope, CreatedAt: at}
+		if err := w.db.CreateKey(ctx, row, w.audit(k.of, at, "key ops", "key.create", hook.KeyPrefix.Format(row.ID), map[string]any{"name": k.title})); err != nil {
+			return fmt.Errorf("key %s: %w", k.name, err)
+		}
+		w.places.Keys[k.name] = text
+	}
+	return nil
+}
+
 func (w *writer) enterEndpoint(ctx context.Context, d *destination, at time.Time) error {
 	d.id = w.id(at)
 	text := d.policy
@@ -139,6 +166,7 @@ func (w *writer) enterEndpoint(ctx context.Context, d *destination, at time.Time
 	case gone:
 		e.State, e.StateReason, e.UpdatedAt = hook.Disabled, "gone", w.ago(goneFor)
 		_, err = w.db.UpdateEndpoint(ctx, e, w.audit(e.TenantID, e.UpdatedAt, "policy", "endpoint.disable", shown, map[string]any{"status": 410}))
+	case calm, outage, draining, throttled, rejecting: // what happens to it is no state of its own
 	}
 	return err
 }

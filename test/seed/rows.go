@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -197,7 +198,7 @@ func (w *writer) attempt(b *batch, d *destination, row *hook.Delivery, at time.T
 		ID: w.id(at), TenantID: row.TenantID, DeliveryID: row.ID, EndpointID: row.EndpointID, EventID: row.EventID, NodeID: w.node.ID,
 		Number: row.Attempts, Run: 1, Kind: kind, Class: answer.class, Reason: answer.reason, Status: status, Latency: took, StartedAt: at,
 		PolicyHash: w.policy, Error: answer.says, Excerpt: []byte(answer.body), Charged: answer.class != hook.Down,
-		Detail: w.detail(d, row, at, status, took),
+		Detail: w.detail(d, row, at, took),
 	}
 	done := at.Add(took)
 	row.Last = hook.LastResult{AttemptID: att.ID, Class: att.Class, Reason: att.Reason, Status: status, Latency: took, At: done}
@@ -223,12 +224,12 @@ func (w *writer) attempt(b *batch, d *destination, row *hook.Delivery, at time.T
 	b.Settles = append(b.Settles, &store.Settle{Shard: shard, Epoch: w.epochs[shard], Prev: prev, Due: due, Delivery: *row, Attempt: att})
 }
 
-func (w *writer) detail(d *destination, row *hook.Delivery, at time.Time, status int, took time.Duration) hook.AttemptDetail {
+func (w *writer) detail(d *destination, row *hook.Delivery, at time.Time, took time.Duration) hook.AttemptDetail {
 	return hook.AttemptDetail{
 		URL: d.url, RemoteAddr: "203.0.113.20:443", LaneState: "closed", LaneLimit: 20, LaneInFlight: 1 + w.rng.IntN(3),
 		RequestHeaders: map[string][]string{
 			"Content-Type": {"application/json"}, "User-Agent": {"Breakwater"}, "Webhook-Id": {hook.EventPrefix.Format(row.EventID)},
-			"Webhook-Timestamp": {fmt.Sprint(at.Unix())}, "Webhook-Signature": {"v1,***"},
+			"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {"v1,***"},
 		},
 		ResponseHeaders: map[string][]string{
 			"Content-Type": {"application/json"}, "Server": {"nginx/1.25.4"}, "Date": {at.Format(time.RFC1123)},

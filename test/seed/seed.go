@@ -31,7 +31,9 @@ type Places struct {
 	Endpoints  map[string]string // by uid
 	Deliveries map[string]string // by what became of them: delivered, retried, dead, held, retrying
 	Events     map[string]string // of the same deliveries
-	Replays    map[string]string // done
+	Replays    map[string]string // done, running
+	Alerts     map[string]string // firing
+	Keys       map[string]string // the texts of keys: ops, viewer, acme, globex, publish
 }
 
 // writer writes into a store that nobody else has.
@@ -66,7 +68,7 @@ func newWriter(ctx context.Context, db store.DB, encryptionKey string, now time.
 		db: db, vault: v, now: now.UTC().Truncate(time.Microsecond), rng: rand.New(rand.NewPCG(1, 2)),
 		places: Places{
 			Tenants: map[string]string{}, Endpoints: map[string]string{}, Deliveries: map[string]string{},
-			Events: map[string]string{}, Replays: map[string]string{},
+			Events: map[string]string{}, Replays: map[string]string{}, Alerts: map[string]string{}, Keys: map[string]string{},
 		},
 	}
 	for day := range 3 {
@@ -99,7 +101,7 @@ func newWriter(ctx context.Context, db store.DB, encryptionKey string, now time.
 // leave gives everything back.
 func (w *writer) leave(ctx context.Context) error {
 	var held []store.Held
-	for shard, epoch := range w.epochs {
+	for shard, epoch := range &w.epochs {
 		held = append(held, store.Held{Shard: shard, Epoch: epoch})
 	}
 	if err := w.db.ReleaseShards(ctx, w.node.ID, held); err != nil {

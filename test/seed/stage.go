@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,8 +18,7 @@ type Stage struct {
 	*Places
 
 	URL    string
-	Key    string // of an operator
-	Keys   map[string]string
+	Key    string // of the operator
 	Town   *Town
 	Server *program.Process
 
@@ -27,9 +27,9 @@ type Stage struct {
 
 // Raise writes the story into a data folder and starts a server on it.
 func Raise(ctx context.Context, binary, dir, listen string, log io.Writer) (*Stage, error) {
-	s := &Stage{Keys: map[string]string{}}
+	s := &Stage{}
 	var err error
-	if s.Town, err = OpenTown(dir); err != nil {
+	if s.Town, err = OpenTown(ctx, dir); err != nil {
 		return nil, err
 	}
 	if s.Places, err = Story(ctx, dir, program.EncryptionKey, time.Now()); err != nil {
@@ -54,22 +54,10 @@ func Raise(ctx context.Context, binary, dir, listen string, log io.Writer) (*Sta
 	return s, nil
 }
 
-// welcome makes keys, and begins what only a running server can do.
+// welcome begins what only a running server can do, and waits until it has looked at
+// everything once.
 func (s *Stage) welcome(ctx context.Context) error {
 	client := &http.Client{Timeout: time.Minute}
-	for name, key := range map[string]map[string]any{
-		"ops":     {"name": "ops", "scope": "admin"},
-		"viewer":  {"name": "viewer", "scope": "admin:read"},
-		"acme":    {"name": "acme support", "scope": "tenant:write", "tenant": "acme"},
-		"globex":  {"name": "globex support", "scope": "tenant:read", "tenant": "globex"},
-		"publish": {"name": "shop", "scope": "tenant:send", "tenant": "acme"},
-	} {
-		var made struct{ Key string }
-		if err := post(ctx, client, s.URL+"/v1/keys", program.AdminKey, key, &made); err != nil {
-			return fmt.Errorf("key %s: %w", name, err)
-		}
-		s.Keys[name] = made.Key
-	}
 	s.Key = s.Keys["ops"]
 	channel := map[string]any{"name": "on call", "kind": "webhook", "url": "https://hooks.acme.example/alerts"}
 	if err := post(ctx, client, s.URL+"/v1/alert-channels", s.Key, channel, nil); err != nil {
@@ -81,7 +69,19 @@ func (s *Stage) welcome(ctx context.Context) error {
 		return fmt.Errorf("replay: %w", err)
 	}
 	s.Replays["running"] = replay.ID
-	return nil
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		var firing struct{ Data []struct{ ID string } }
+		if err := get(ctx, client, s.URL+"/v1/alerts?status=firing", s.Key, &firing); err != nil {
+			return fmt.Errorf("alerts: %w", err)
+		}
+		if len(firing.Data) > 0 {
+			s.Alerts["firing"] = firing.Data[0].ID
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.New("no alert fires, although an endpoint is down")
+		}
+	}
 }
 
 // Strike ends the server and its town.

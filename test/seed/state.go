@@ -37,6 +37,7 @@ func (w *writer) checkpoint(d *destination) lane.Checkpoint {
 		c.Recovery, c.Held = 3*d.rate, drainOutage-drainedSince
 	case throttled:
 		c.Pace, c.ThrottledAt, c.RetryAfter, c.HoldUntil, c.LastBadAt = 1.5, w.ago(8*time.Second), 30*time.Second, w.ago(-22*time.Second), w.ago(8*time.Second)
+	case calm, paused, rejecting, gone: // its lane is like any other
 	}
 	return c
 }
@@ -100,6 +101,7 @@ func (w *writer) writeAlerts(ctx context.Context, all []*destination) error {
 				over(d, "breaker_open_long", "The breaker has been open for 30 min", drainOutage-30*time.Minute, drainedSince-5*time.Minute, hook.SeverityPage, 1800, 1800))
 		case throttled:
 			step.Save = append(step.Save, over(d, "endpoint_errors", "21 % of attempts failed in 5 min", 8*time.Hour, 8*time.Hour-11*time.Minute, hook.SeverityWarning, 21, 20))
+		case calm, paused, rejecting, gone: // no alert that is over
 		}
 	}
 	return w.db.SaveAlerts(ctx, store.Fence{Node: w.node.ID, Held: store.Held{Shard: 0, Epoch: w.epochs[0]}}, step)

@@ -46,7 +46,7 @@ func BulkPostgres(ctx context.Context, dsn, encryptionKey string, size Size, now
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	places, records, err := Bulk(ctx, db, encryptionKey, size, now, progress)
 	if err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
@@ -55,7 +55,7 @@ func BulkPostgres(ctx context.Context, dsn, encryptionKey string, size Size, now
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	rows := pgx.CopyFromSlice(len(records), func(i int) ([]any, error) { return []any{records[i].At.Unix(), records[i].Packed}, nil })
 	if _, err := conn.CopyFrom(ctx, pgx.Identifier{"stats_log"}, []string{"at", "data"}, rows); err != nil {
 		return nil, fmt.Errorf("seed: figures: %w", err)
@@ -88,7 +88,7 @@ func tell(ctx context.Context, path, encryptionKey string, now time.Time) (*writ
 	if err != nil {
 		return nil, nil, err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	w, err := newWriter(ctx, db, encryptionKey, now)
 	if err != nil {
 		return nil, nil, err
@@ -97,12 +97,17 @@ func tell(ctx context.Context, path, encryptionKey string, now time.Time) (*writ
 	if err := w.enter(ctx, tenants, all); err != nil {
 		return nil, nil, err
 	}
+	if err := w.enterKeys(ctx, tenants); err != nil {
+		return nil, nil, err
+	}
 	for _, chapter := range []func(context.Context, []*destination) error{w.writeRows, w.writeLanes, w.writeNews, w.writeAlerts, w.writeReplay} {
 		if err := chapter(ctx, all); err != nil {
 			return nil, nil, err
 		}
 	}
-	return w, w.figures(all), w.leave(ctx)
+	records := w.figures(all)
+	err = w.leave(ctx)
+	return w, records, err
 }
 
 // logFigures puts the logs where commits put theirs. The driver is that of the store.
@@ -111,7 +116,7 @@ func logFigures(ctx context.Context, path string, records []stats.Record) (err e
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

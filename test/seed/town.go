@@ -2,6 +2,7 @@ package seed
 
 import (
 	"bufio"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -47,7 +48,7 @@ type Mood struct {
 }
 
 // OpenTown starts the town. Files go into dir.
-func OpenTown(dir string) (*Town, error) {
+func OpenTown(ctx context.Context, dir string) (*Town, error) {
 	t := &Town{moods: map[string]Mood{}, free: map[string]time.Time{}, rng: mathrand.New(mathrand.NewPCG(5, 6))}
 	_, all := cast()
 	for _, d := range all {
@@ -61,6 +62,7 @@ func OpenTown(dir string) (*Town, error) {
 			m.Rejects = 0.12
 		case gone:
 			m.Status = http.StatusGone
+		case calm, draining, paused: // it answers
 		}
 		t.moods[host(d.url)] = m
 	}
@@ -68,14 +70,14 @@ func OpenTown(dir string) (*Town, error) {
 	if err != nil {
 		return nil, err
 	}
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	t.listener = inner
 	houses := &http.Server{Handler: http.HandlerFunc(t.answer), ReadHeaderTimeout: time.Minute}
 	go func() { _ = houses.Serve(tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{cert}})) }()
-	outer, err := net.Listen("tcp", "127.0.0.1:0")
+	outer, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (t *Town) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only tunnels", http.StatusMethodNotAllowed)
 		return
 	}
-	out, err := net.Dial("tcp", t.listener.Addr().String())
+	out, err := new(net.Dialer).DialContext(r.Context(), "tcp", t.listener.Addr().String())
 	if err != nil {
 		http.Error(w, "closed", http.StatusBadGateway)
 		return

@@ -51,6 +51,19 @@ func post(ctx context.Context, client *http.Client, url, key string, in, out any
 	if err != nil {
 		return err
 	}
+	return call(client, r, key, out)
+}
+
+// get reads from the API.
+func get(ctx context.Context, client *http.Client, url, key string, out any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	return call(client, r, key, out)
+}
+
+func call(client *http.Client, r *http.Request, key string, out any) error {
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Content-Type", "application/json")
 	res, err := client.Do(r)
@@ -63,7 +76,7 @@ func post(ctx context.Context, client *http.Client, url, key string, in, out any
 		return err
 	}
 	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("%s: status %d: %s", url, res.StatusCode, text)
+		return fmt.Errorf("%s: status %d: %s", r.URL, res.StatusCode, text)
 	}
 	if out == nil {
 		return nil

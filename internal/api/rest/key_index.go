@@ -116,7 +116,7 @@ func (x *keyIndex) readAll(ctx context.Context) (map[uint64]struct{}, error) {
 	known := map[uint64]struct{}{}
 	var after hook.ID
 	for len(known) < maxIndexed {
-		page, err := x.keys.ListKeys(ctx, store.Page{Limit: indexPage, After: after})
+		page, err := x.keys.ListKeys(ctx, 0, store.Page{Limit: indexPage, After: after})
 		if err != nil {
 			return nil, fmt.Errorf("read the index of keys: %w", err)
 		}

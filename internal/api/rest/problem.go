@@ -46,6 +46,13 @@ func NewProblem(status int, code, detail string) *Problem {
 	}
 }
 
+// Later is a problem that passes by itself; the client may try again after a while.
+func Later(status int, code, detail string, wait time.Duration) *Problem {
+	p := NewProblem(status, code, detail)
+	p.retryAfter = wait
+	return p
+}
+
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
 // GetStatus makes a Problem an error that huma writes as it is.

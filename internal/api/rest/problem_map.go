@@ -27,6 +27,11 @@ func errForbidden(s hook.Scope) *Problem {
 	return NewProblem(http.StatusForbidden, "forbidden_scope", "a key with scope "+s.String()+" may not do this")
 }
 
+// Forbidden is a request that no scope would allow.
+func Forbidden(detail string) *Problem {
+	return NewProblem(http.StatusForbidden, "forbidden_scope", detail)
+}
+
 func errTooManyBadKeys(wait time.Duration) *Problem {
 	p := NewProblem(http.StatusTooManyRequests, "rate_limited", "too many requests with wrong keys from this address")
 	p.retryAfter = wait

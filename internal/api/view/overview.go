@@ -147,6 +147,10 @@ type Strip struct {
 	Delivered []uint64 `json:"delivered" doc:"Deliveries."`
 	Failed    []uint64 `json:"failed" doc:"Attempts."`
 	Held      []uint64 `json:"held" doc:"Deliveries that were due while nothing was sent, at most."`
+
+	SuccessRate *float64 `json:"success_rate" doc:"Of the whole day: delivered / (delivered + dead); null: nothing ended."`
+	RetryRatio  *float64 `json:"retry_ratio" doc:"Of the whole day: retry / max(first, 1); null: no attempts."`
+	AttemptMS   Latency  `json:"attempt_ms" doc:"Of the whole day: how long attempts took."`
 }
 
 // StripCells is how many cells a strip has.
@@ -156,6 +160,7 @@ const StripCells = 48
 type Cells struct {
 	last                    int64
 	delivered, failed, held [StripCells]uint64
+	all                     [StripCells]stats.Counts // for what is said of the whole day
 }
 
 // From returns the cells of a day that begins with the cell first, with nothing in
@@ -164,7 +169,7 @@ func (c Cells) From(first, to int64) (out Cells) {
 	out.last = first + StripCells - 1
 	for n := first; n < min(to, c.last+1); n++ {
 		i := n % StripCells
-		out.delivered[i], out.failed[i], out.held[i] = c.delivered[i], c.failed[i], c.held[i]
+		out.delivered[i], out.failed[i], out.held[i], out.all[i] = c.delivered[i], c.failed[i], c.held[i], c.all[i]
 	}
 	return out
 }
@@ -177,6 +182,7 @@ func (c *Cells) Add(n int64, figures *stats.Counts) {
 	i := n % StripCells
 	held, _ := figures.Gauge(stats.Held)
 	c.delivered[i], c.failed[i], c.held[i] = c.delivered[i]+figures.AllDelivered(), c.failed[i]+figures.AllFailed(), max(c.held[i], held)
+	c.all[i].Merge(*figures)
 }
 
 // OfStrip shows the cells of an endpoint.
@@ -185,6 +191,19 @@ func OfStrip(endpoint hook.ID, c Cells) Strip {
 	for n := c.last + 1; n <= c.last+StripCells; n++ {
 		i := n % StripCells
 		v.Delivered, v.Failed, v.Held = append(v.Delivered, c.delivered[i]), append(v.Failed, c.failed[i]), append(v.Held, c.held[i])
+	}
+	var day stats.Counts
+	for i := range c.all {
+		day.Merge(c.all[i])
+	}
+	v.AttemptMS = ofTimes(day.AttemptTimes())
+	if ended := day.AllDelivered() + day.AllDead(); ended > 0 {
+		rate := round(float64(day.AllDelivered())/float64(ended), 1e4)
+		v.SuccessRate = &rate
+	}
+	if day.AllAttempts() > 0 {
+		ratio := round(float64(day.Get(stats.Attempts(hook.Retry)))/float64(max(day.Get(stats.Attempts(hook.First)), 1)), 1e2)
+		v.RetryRatio = &ratio
 	}
 	return v
 }

@@ -17,6 +17,12 @@ type Policy struct {
 	Warnings []string          `json:"warnings" nullable:"false"`
 }
 
+// PolicyPreview is a policy that is being tried.
+type PolicyPreview struct {
+	Policy
+	Simulation *Simulation `json:"simulation,omitempty"`
+}
+
 // Step is one retry; durations count from the attempt before, cumulative
 // ones from the first attempt.
 type Step struct {

@@ -97,6 +97,28 @@ type ReplayPreview struct {
 	EstimatedSeconds int64                 `json:"estimated_seconds" doc:"If every minute is clean."`
 	PerEndpoint      []ReplayEndpointCount `json:"per_endpoint" nullable:"false"`
 	Warnings         []string              `json:"warnings" nullable:"false"`
+
+	PerMinute         int          `json:"per_minute" doc:"Pace at the start."`
+	MaxMultiple       float64      `json:"max_multiple"`
+	PauseErrorPercent float64      `json:"pause_error_percent"`
+	Course            []ReplayStep `json:"course" nullable:"false" doc:"The pace step by step, if every minute is clean; the last of 60 goes on to the end."`
+}
+
+// ReplayStep is a stretch of a replay at one pace.
+type ReplayStep struct {
+	AfterSeconds int64 `json:"after_seconds" doc:"From the start."`
+	PerMinute    int   `json:"per_minute"`
+	Sent         int64 `json:"sent" doc:"By its end."`
+}
+
+// SetPace adds the pace of a replay.
+func (p *ReplayPreview) SetPace(j *hook.ReplayJob) {
+	p.PerMinute, p.MaxMultiple, p.PauseErrorPercent = j.PerMinute, j.MaxMultiple, j.PauseErrorPercent
+	p.EstimatedSeconds = int64(PaceOf(j).Estimate(p.Count, j.PerMinute) / time.Second)
+	p.Course = []ReplayStep{}
+	for _, s := range PaceOf(j).Course(p.Count) {
+		p.Course = append(p.Course, ReplayStep{int64(s.After / time.Second), s.PerMinute, s.Sent})
+	}
 }
 
 // ReplayEndpointCount is what a replay would send to one endpoint.

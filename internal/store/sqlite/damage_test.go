@@ -54,7 +54,7 @@ func TestDamageFailsTheReadThatMeetsIt(t *testing.T) {
 		"Commit":   func() error { return db.Commit(t.Context(), w.batch(1)) },
 		"Ping":     func() error { return db.Ping(t.Context()) },
 		"Usage":    func() error { _, err := db.Usage(t.Context()); return err },
-		"ListKeys": func() error { _, err := db.ListKeys(t.Context(), store.Page{Limit: 1}); return err },
+		"ListKeys": func() error { _, err := db.ListKeys(t.Context(), 0, store.Page{Limit: 1}); return err },
 		"Snapshot": func() error { _, _, err := db.EndpointsOf(t.Context(), w.tenant); return err },
 	} {
 		if err := call(); err != nil {

@@ -91,10 +91,10 @@ func (t *Tables) discard(tx Tx, d *store.Discard, ids []hook.ID) (int, error) {
 		}
 		// Its death is counted, and stays so: it ends once more.
 		of := stats.Owner{Tenant: d.Filter.Tenant, Endpoint: endpoint}
-		if err := Count(tx, d.Now, of, stats.Reopened, n); err != nil {
+		if err := t.Count(tx, d.Now, of, stats.Reopened, n); err != nil {
 			return 0, err
 		}
-		if err := Count(tx, d.Now, of, stats.Cancelled, n); err != nil {
+		if err := t.Count(tx, d.Now, of, stats.Cancelled, n); err != nil {
 			return 0, err
 		}
 	}

@@ -37,8 +37,11 @@ func (t *Tables) KeyByHash(ctx context.Context, hash [32]byte) (hook.APIKey, err
 }
 
 // ListKeys implements store.Keys.
-func (t *Tables) ListKeys(ctx context.Context, p store.Page) ([]hook.APIKey, error) {
+func (t *Tables) ListKeys(ctx context.Context, tenant hook.ID, p store.Page) ([]hook.APIKey, error) {
 	q := &Query{SQL: `SELECT ` + keyColumns + ` FROM api_keys WHERE true`}
+	if tenant != 0 {
+		q.And("tenant_id = ?", tenant)
+	}
 	q.Page("id", p)
 	return list(ctx, t, "list keys", scanKey, q)
 }

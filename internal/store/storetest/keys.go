@@ -59,18 +59,26 @@ func keyList(w *world) {
 	for range 3 {
 		ids = append(ids, w.key(hook.ScopeAdmin, 0, time.Time{}).ID)
 	}
+	tenant := w.tenant()
+	own := w.key(hook.ScopeTenantRead, tenant.ID, time.Time{}).ID
+	ids = append(ids, own)
+	of := hook.ID(0)
 	list := func(p store.Page) (out []hook.ID) {
 		w.t.Helper()
-		got, err := w.db.ListKeys(w.ctx(), p)
+		got, err := w.db.ListKeys(w.ctx(), of, p)
 		w.check(err, "ListKeys")
 		for _, k := range got {
 			out = append(out, k.ID)
 		}
 		return out
 	}
-	w.same(list(store.Page{Limit: 2}), []hook.ID{ids[2], ids[1]}, "first page")
+	w.same(list(store.Page{Limit: 2}), []hook.ID{ids[3], ids[2]}, "first page")
 	w.same(list(store.Page{Limit: 2, After: ids[1]}), []hook.ID{ids[0]}, "second page")
 	w.same(list(store.Page{Limit: 9, Asc: true}), ids, "oldest first")
+	of = tenant.ID
+	w.same(list(store.Page{Limit: 9}), []hook.ID{own}, "of a tenant")
+	of = w.id()
+	w.same(list(store.Page{Limit: 9}), []hook.ID(nil), "of a tenant that is not there")
 }
 
 func keyRevoke(w *world) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/portal"
 )
 
 // How long a session lasts: without a request, and at all.
@@ -38,13 +39,11 @@ var (
 
 // Session is a login.
 type Session struct {
-	ID     [16]byte   `json:"id"`
-	Key    [32]byte   `json:"key,omitzero"`    // hash of the API key; zero: a portal link
-	Tenant hook.ID    `json:"tenant,omitzero"` // of a portal link
-	Scope  hook.Scope `json:"scope,omitzero"`  // of a portal link
-	Until  time.Time  `json:"until,omitzero"`  // of a portal link; zero: as long as sessions last
-	Issued time.Time  `json:"issued"`
-	Seen   time.Time  `json:"seen"`
+	ID     [16]byte    `json:"id"`
+	Key    [32]byte    `json:"key,omitzero"`  // hash of the API key; zero: a portal link
+	Link   portal.Link `json:"link,omitzero"` // by which the visitor came; zero: with a key
+	Issued time.Time   `json:"issued"`
+	Seen   time.Time   `json:"seen"`
 }
 
 // New begins a session of a key.
@@ -55,9 +54,9 @@ func New(key [32]byte, now time.Time) Session {
 }
 
 // NewPortal begins a session of a portal link, which ends with the link.
-func NewPortal(tenant hook.ID, scope hook.Scope, until, now time.Time) Session {
+func NewPortal(link portal.Link, now time.Time) Session {
 	s := New([32]byte{}, now)
-	s.Tenant, s.Scope, s.Until = tenant, scope, until.UTC()
+	s.Link = link
 	return s
 }
 
@@ -70,8 +69,8 @@ func (s *Session) Ends() time.Time {
 	if most := s.Issued.Add(Absolute); most.Before(ends) {
 		ends = most
 	}
-	if !s.Until.IsZero() && s.Until.Before(ends) {
-		ends = s.Until
+	if until := s.Link.Until; !until.IsZero() && until.Before(ends) {
+		ends = until
 	}
 	return ends
 }
@@ -79,7 +78,7 @@ func (s *Session) Ends() time.Time {
 // Check tells whether the session holds.
 func (s *Session) Check(now time.Time) error {
 	switch {
-	case !s.OfKey() && (s.Tenant == 0 || s.Until.IsZero()), s.ID == [16]byte{}:
+	case !s.OfKey() && (s.Link.Tenant == 0 || s.Link.Until.IsZero()), s.ID == [16]byte{}:
 		return ErrInvalid
 	case s.Seen.Before(s.Issued), s.Seen.After(now.Add(ahead)):
 		return ErrInvalid

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/portal"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
@@ -31,12 +32,16 @@ func open(t testing.TB, fill byte) *vault.Vault {
 	return v
 }
 
+func link(until time.Time) portal.Link {
+	return portal.Link{Tenant: 1<<62 + 8, Scope: hook.ScopeTenantRead, Key: 1<<62 + 5, Hash: [32]byte(bytes.Repeat([]byte{0xff}, 32)), Issued: noon, Until: until}
+}
+
 func TestCookieComesBack(t *testing.T) {
 	t.Parallel()
 	v := open(t, 1)
 	for name, s := range map[string]session.Session{
 		"key":    session.New(someKey, noon),
-		"portal": session.NewPortal(8, hook.ScopeTenantRead, noon.Add(time.Hour), noon),
+		"portal": session.NewPortal(link(noon.Add(time.Hour)), noon),
 	} {
 		cookie, err := s.Seal(v)
 		if err != nil {
@@ -92,14 +97,14 @@ func TestSessionsEnd(t *testing.T) {
 		}
 		busy.Touch(at)
 	}
-	portal := session.NewPortal(8, hook.ScopeTenantRead, noon.Add(time.Hour), noon)
+	guest := session.NewPortal(link(noon.Add(time.Hour)), noon)
 	for name, c := range map[string]struct {
 		s    session.Session
 		last time.Time
 	}{
 		"idle":   {key, noon.Add(session.Idle)},
 		"busy":   {busy, noon.Add(session.Absolute)},
-		"portal": {portal, noon.Add(time.Hour)},
+		"portal": {guest, noon.Add(time.Hour)},
 	} {
 		if err := c.s.Check(c.last.Add(-time.Second)); err != nil {
 			t.Errorf("%s: ended too early: %v", name, err)

@@ -115,6 +115,9 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, a *Action) {
 	if tenant := r.PostFormValue("tenant"); tenant != "" && v.Me.Operator() {
 		v.tenant = tenant
 	}
+	if v.Me.Portal {
+		w.Header().Set("Content-Security-Policy", s.portalPolicy())
+	}
 	v.Frame = s.frame(v, &Page{Title: "Not done"})
 	if !v.session.Owns(r.PostFormValue("token")) {
 		s.showProblem(w, v.Frame, &Problem{Status: http.StatusForbidden, Detail: "This form does not belong to your session. Open the page again and send it from there."})
@@ -135,7 +138,7 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, a *Action) {
 		s.render(w, http.StatusOK, done.Show.Template, f)
 		return
 	}
-	giveNote(w, &Note{Text: done.Say, Link: done.Link, Name: done.Name})
+	s.giveNote(w, r, &Note{Text: done.Say, Link: done.Link, Name: done.Name})
 	http.Redirect(w, r, done.To, http.StatusSeeOther)
 }
 
@@ -175,24 +178,24 @@ const (
 )
 
 // giveNote hands a note to the next page.
-func giveNote(w http.ResponseWriter, n *Note) {
+func (s *Site) giveNote(w http.ResponseWriter, r *http.Request, n *Note) {
 	text, err := json.Marshal(n)
 	if err != nil || n.Text == "" || len(text) > maxNote {
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, s.framed(r, &http.Cookie{
 		Name: noteCookie, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/ui", MaxAge: 30, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-	})
+	}))
 }
 
 // takeNote returns the note for this page, and forgets it. A link of it leads nowhere
 // but to pages: the cookie may be anybody's.
-func takeNote(w http.ResponseWriter, r *http.Request) *Note {
+func (s *Site) takeNote(w http.ResponseWriter, r *http.Request) *Note {
 	c, err := r.Cookie(noteCookie)
 	if err != nil {
 		return nil
 	}
-	http.SetCookie(w, &http.Cookie{Name: noteCookie, Path: "/ui", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, s.framed(r, &http.Cookie{Name: noteCookie, Path: "/ui", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}))
 	text, err := base64.RawURLEncoding.DecodeString(c.Value)
 	n := new(Note)
 	if err != nil || len(text) > maxNote || json.Unmarshal(text, n) != nil {
@@ -212,7 +215,7 @@ func (s *Site) chooseTheme(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.MaxAge = -1
 	}
-	http.SetCookie(w, c)
+	http.SetCookie(w, s.framed(r, c))
 	next := localPath(r.PostFormValue("next"))
 	if next == "" {
 		next = "/ui"

@@ -3,6 +3,8 @@ package site
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
@@ -28,10 +30,16 @@ func (s *Site) answerLogin(w http.ResponseWriter, r *http.Request, status int, t
 	s.render(w, status, "login.html", loginPage{Frame: s.bare(r, "Log in"), Error: text, Next: localPath(next)})
 }
 
-// localPath keeps a path of the dashboard; anything else would lead people away from
-// here.
+// localPath keeps an address of the dashboard; anything else would lead people away
+// from here.
 func localPath(p string) string {
-	if !strings.HasPrefix(p, "/ui") || strings.ContainsAny(p, "\\\r\n") || strings.HasPrefix(p, "/ui/login") {
+	u, err := url.Parse(p)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(p, "\\\r\n") {
+		return ""
+	}
+	// As browsers read it: dots lead upwards, also escaped ones.
+	clean := path.Clean(u.Path)
+	if clean != "/ui" && !strings.HasPrefix(clean, "/ui/") || clean == "/ui/login" || !strings.HasPrefix(p, "/ui") {
 		return ""
 	}
 	return p
@@ -64,6 +72,7 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 		s.answerLogin(w, r, http.StatusForbidden, "A key that may only send cannot log in. Use one that may read.")
 		return
 	}
+	s.dropCookie(w, r, false) // a visit of the portal would hide the login
 	begun := session.New(hash, s.cfg.Now())
 	if err := s.setCookie(w, r, &begun); err != nil {
 		s.fail(w, r, err)
@@ -79,22 +88,21 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 // logout ends the session, also for whoever may have copied its cookie.
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	cookie, err := r.Cookie(cookieName)
+	open, err := s.opened(r, s.cfg.Now())
 	if err == nil {
-		open, err := session.Open(s.cfg.Vault, cookie.Value, s.cfg.Now())
-		if err == nil {
-			if !open.Owns(r.PostFormValue("token")) {
-				s.refuse(w, r, http.StatusForbidden, "This form is not of your session.", "Open the page again.")
-				return
-			}
-			if err := s.ended(r.Context(), &open); err != nil {
-				s.fail(w, r, err)
-				return
-			}
+		if !open.Owns(r.PostFormValue("token")) {
+			s.refuse(w, r, http.StatusForbidden, "This form is not of your session.", "Open the page again.")
+			return
+		}
+		if err := s.ended(r.Context(), &open); err != nil {
+			s.fail(w, r, err)
+			return
 		}
 	}
-	gone := s.cookie(r, "", s.cfg.Now())
-	gone.MaxAge = -1
-	http.SetCookie(w, gone)
+	if s.cameByLink(r) {
+		s.portalOver(w, r, http.StatusOK, "You have left.")
+		return
+	}
+	s.dropCookie(w, r, true)
 	http.Redirect(w, r, "/ui/login", http.StatusSeeOther)
 }

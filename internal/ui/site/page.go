@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type Page struct {
 	// Operator tells that only keys that see all tenants have the page. To others it
 	// is not there.
 	Operator bool
+	// Inside tells that visitors of the portal do not have the page.
+	Inside bool
 	// Writes tells that only keys that may change something have the page.
 	Writes bool
 	// Live names the templates of the blocks that are kept current. The page has each
@@ -30,6 +33,12 @@ type Page struct {
 	// Load reads what the page shows. It may set the title of the frame.
 	Load func(*Visit) (any, error)
 }
+
+// Redirect is what Load returns when what is asked for is at another address. It must
+// be one of the dashboard.
+type Redirect struct{ To string }
+
+func (r *Redirect) Error() string { return "it is at " + r.To }
 
 var unknown = Page{Title: "Not found", Load: func(*Visit) (any, error) { return nil, notFound() }}
 
@@ -47,21 +56,26 @@ type Frame struct {
 	Node    string
 	Theme   string // light, dark; empty: as the system says
 	Now     time.Time
-	Path    string // of the page
-	Here    string // the page with its query
-	Live    bool   // the page has blocks that are kept current
-	Firing  int    // alerts
+	Path    string   // of the page
+	Here    string   // the page with its query
+	Live    bool     // the page has blocks that are kept current
+	Firing  int      // alerts
 	Tenants []string // that can be picked
-	Tenant  string // that is looked at; empty: all
-	Note    *Note  // what the last form did
+	Tenant  string   // that is looked at; empty: all
+	Note    *Note    // what the last form did
 	Form    *Form
 	Content any
+	// Vendor is whose portal it is, and Brand the address of its colours; for others
+	// than visitors of the portal the name is the product's.
+	Vendor Vendor
+	Brand  string
 }
 
 // Place is an entry of the navigation.
 type Place struct {
 	Name, Path, Keys string
 	Operator         bool // only for keys that see all tenants
+	Inside           bool // not for visitors of the portal
 	Current          bool
 }
 
@@ -107,7 +121,7 @@ func (f *Frame) With(pairs ...any) string {
 
 // bare is the frame for somebody who is not logged in.
 func (s *Site) bare(r *http.Request, title string) Frame {
-	f := Frame{Title: title, Version: s.cfg.Version, Node: s.cfg.Node, Now: s.cfg.Now(), Path: r.URL.Path, Here: r.URL.RequestURI()}
+	f := Frame{Title: title, Version: s.cfg.Version, Node: s.cfg.Node, Now: s.cfg.Now(), Path: r.URL.Path, Here: r.URL.RequestURI(), Vendor: product}
 	if c, err := r.Cookie(themeCookie); err == nil && (c.Value == "light" || c.Value == "dark") {
 		f.Theme = c.Value
 	}
@@ -119,8 +133,11 @@ func (s *Site) bare(r *http.Request, title string) Frame {
 func (s *Site) frame(v *Visit, p *Page) *Frame {
 	f := s.bare(v.Request, p.Title)
 	f.Me, f.Token, f.Live, f.Tenant = &v.Me, v.session.FormToken(), len(p.Live) > 0, v.tenant
+	if v.Me.Portal {
+		s.dress(&f)
+	}
 	for _, place := range s.cfg.Places {
-		if !place.Operator || v.Me.Operator() {
+		if (!place.Operator || v.Me.Operator()) && (!place.Inside || !v.Me.Portal) {
 			place.Current = place.Name == p.Place
 			f.Places = append(f.Places, place)
 		}
@@ -133,7 +150,14 @@ func (s *Site) frame(v *Visit, p *Page) *Frame {
 		var tenants List[view.Tenant]
 		if err := v.Get("/v1/tenants", url.Values{"limit": {strconv.Itoa(maxPicked)}, "order": {"asc"}}, &tenants); err == nil {
 			for _, t := range tenants.Data {
-				f.Tenants = append(f.Tenants, Either(t.UID, t.ID))
+				name := Either(t.UID, t.ID)
+				f.Tenants = append(f.Tenants, name)
+				if f.Tenant == t.ID { // links of objects have the id
+					f.Tenant = name
+				}
+			}
+			if f.Tenant != "" && !slices.Contains(f.Tenants, f.Tenant) {
+				f.Tenants = append(f.Tenants, f.Tenant)
 			}
 		}
 	}
@@ -164,14 +188,21 @@ func (s *Site) show(w http.ResponseWriter, r *http.Request, p *Page) {
 		s.fail(w, r, err)
 		return
 	}
+	if v.Me.Portal {
+		w.Header().Set("Content-Security-Policy", s.portalPolicy())
+	}
 	if wantsStream(r) {
 		s.stream(w, v, p)
 		return
 	}
 	f := s.frame(v, p)
-	f.Note = takeNote(w, r)
+	f.Note = s.takeNote(w, r)
 	v.Frame = f
 	if f.Content, err = s.load(v, p); err != nil {
+		if elsewhere := new(Redirect); errors.As(err, &elsewhere) {
+			http.Redirect(w, r, elsewhere.To, http.StatusSeeOther)
+			return
+		}
 		s.showProblem(w, f, err)
 		return
 	}
@@ -186,7 +217,7 @@ func (s *Site) timed(w http.ResponseWriter, began time.Time) {
 
 // load reads a page, if it is there for the visitor.
 func (s *Site) load(v *Visit, p *Page) (any, error) {
-	if p.Operator && !v.Me.Operator() || p.Writes && !v.Me.Writes() {
+	if p.Operator && !v.Me.Operator() || p.Inside && v.Me.Portal || p.Writes && !v.Me.Writes() {
 		return nil, notFound()
 	}
 	return p.Load(v)
@@ -195,6 +226,10 @@ func (s *Site) load(v *Visit, p *Page) (any, error) {
 func (s *Site) askLogin(w http.ResponseWriter, r *http.Request) {
 	if wantsStream(r) {
 		w.WriteHeader(http.StatusNoContent) // the browser does not come back
+		return
+	}
+	if s.cameByLink(r) {
+		s.portalOver(w, r, http.StatusForbidden, "Your visit has ended.")
 		return
 	}
 	next := ""

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/portal"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 )
 
@@ -34,6 +35,7 @@ type Logouts interface {
 type Section struct {
 	Pages     []Page
 	Actions   []Action
+	Downloads []Download
 	Templates fs.FS // *.html
 }
 
@@ -47,6 +49,7 @@ type Config struct {
 	Places   []Place // of the navigation
 	Version  string
 	Node     string
+	Vendor   Vendor // whose portal it is
 	// Secure tells that browsers reach the server over TLS, also behind a proxy.
 	Secure bool
 	Log    *slog.Logger     // nil: discarded
@@ -60,6 +63,7 @@ type Site struct {
 	templates *template.Template
 	guard     *http.CrossOriginProtection
 	streams   *streams
+	brand     sheet
 }
 
 // New checks cfg, fills in defaults, reads the templates, and starts nothing.
@@ -73,7 +77,7 @@ func New(cfg Config) (*Site, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Site{cfg: cfg, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), streams: newStreams()}
+	s := &Site{cfg: cfg, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), streams: newStreams(), brand: newSheet(cfg.Vendor.Color)}
 	var err error
 	if s.templates, err = readTemplates(cfg.Assets, cfg.Sections); err != nil {
 		return nil, err
@@ -83,6 +87,8 @@ func New(cfg Config) (*Site, error) {
 	s.mux.HandleFunc("POST /ui/login", s.login)
 	s.mux.HandleFunc("POST /ui/logout", s.logout)
 	s.mux.HandleFunc("POST /ui/theme", s.chooseTheme)
+	s.mux.HandleFunc("GET "+portal.Path, s.openPortal)
+	s.mux.HandleFunc("GET "+brandPath, s.serveBrand)
 	for _, section := range cfg.Sections {
 		if err := s.add(section); err != nil {
 			return nil, err
@@ -103,6 +109,9 @@ func (s *Site) add(section Section) error {
 		}
 		s.mux.HandleFunc("GET "+p.Path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, &p) })
 	}
+	for _, d := range section.Downloads {
+		s.mux.HandleFunc("GET "+d.Path, func(w http.ResponseWriter, r *http.Request) { s.download(w, r, &d) })
+	}
 	for _, a := range section.Actions {
 		s.mux.HandleFunc("POST "+a.Path, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, &a) })
 	}
@@ -112,13 +121,15 @@ func (s *Site) add(section Section) error {
 const staticPath = "/ui/static/"
 
 // policy is what a page may load and do: nothing but what comes from here.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+func policy(images, ancestors string) string {
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:" + images + "; connect-src 'self'; " +
+		"form-action 'self'; frame-ancestors " + ancestors + "; base-uri 'none'"
+}
 
 // ServeHTTP serves everything under /ui.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", policy("", "'none'"))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")

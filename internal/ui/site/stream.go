@@ -150,7 +150,7 @@ func (t *stream) refresh() bool {
 		}
 		return t.send("trouble", map[string]string{"why": "The page cannot be read now."})
 	}
-	for _, name := range t.page.Live {
+	for _, name := range append([]string{"nav-alerts"}, t.page.Live...) {
 		var b bytes.Buffer
 		if err := s.templates.ExecuteTemplate(&b, name, v.Frame); err != nil {
 			s.cfg.Log.Error("template failed", "template", name, "error", err)

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
-	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 )
 
@@ -23,6 +24,9 @@ type Visit struct {
 	backend *backend
 	session session.Session
 	tenant  string // that is looked at; empty: all
+
+	endpoints map[string]*view.Endpoint // that were asked for
+	tenants   map[string]string         // names
 }
 
 // Me is who is logged in.
@@ -59,13 +63,13 @@ func (v *Visit) API(parts ...string) string {
 	if tenant == "" {
 		tenant = "-"
 	}
-	return path("/v1/tenants/", append([]string{tenant}, parts...))
+	return apiPath("/v1/tenants/", append([]string{tenant}, parts...))
 }
 
 // Server returns a path of the API that belongs to no tenant.
-func (v *Visit) Server(parts ...string) string { return path("/v1/", parts) }
+func (v *Visit) Server(parts ...string) string { return apiPath("/v1/", parts) }
 
-func path(base string, parts []string) string {
+func apiPath(base string, parts []string) string {
 	escaped := make([]string, len(parts))
 	for i, p := range parts {
 		escaped[i] = url.PathEscape(p)
@@ -117,12 +121,9 @@ func (s *Site) visit(w http.ResponseWriter, r *http.Request) (*Visit, error) {
 
 // known returns the visit that a request is part of, or errLogin.
 func (s *Site) known(r *http.Request) (*Visit, error) {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
-		return nil, errLogin
-	}
 	v := &Visit{Request: r, Now: s.cfg.Now()}
-	if v.session, err = session.Open(s.cfg.Vault, cookie.Value, v.Now); err != nil {
+	var err error
+	if v.session, err = s.opened(r, v.Now); err != nil {
 		return nil, errors.Join(errLogin, err)
 	}
 	ended, err := s.cfg.Logouts.SessionEnded(r.Context(), v.session.ID)
@@ -131,6 +132,11 @@ func (s *Site) known(r *http.Request) (*Visit, error) {
 	}
 	if ended {
 		return nil, errLogin
+	}
+	if !v.session.OfKey() {
+		if err := s.linkHolds(r, &v.session.Link, v.Now); err != nil {
+			return nil, err
+		}
 	}
 	v.backend = s.backend(r, actorOf(&v.session))
 	if err := v.Get("/v1/me", nil, &v.Me); err != nil {
@@ -151,9 +157,7 @@ func actorOf(s *session.Session) rest.Actor {
 	if s.OfKey() {
 		return rest.Actor{Hash: s.Key}
 	}
-	return rest.Actor{Guest: &hook.APIKey{
-		ID: s.Tenant, TenantID: s.Tenant, Name: "portal", Scope: s.Scope, CreatedAt: s.Issued, ExpiresAt: s.Until,
-	}}
+	return rest.Actor{Guest: s.Link.Visitor()}
 }
 
 // backend returns the API as an actor sees it.
@@ -167,7 +171,31 @@ func (s *Site) backend(r *http.Request, a rest.Actor) *backend {
 	return b
 }
 
-const cookieName = "bw_session"
+// Cookies of sessions. Somebody who is logged in and opens a link of the portal has
+// both: the portal is what they see until they leave it.
+const (
+	keyCookie    = "bw_session"
+	portalCookie = "bw_portal"
+)
+
+var errNoSession = errors.New("no session")
+
+// opened returns the session of a request. One that has ended comes with the error
+// that says so.
+func (s *Site) opened(r *http.Request, now time.Time) (session.Session, error) {
+	for _, name := range []string{portalCookie, keyCookie} {
+		c, err := r.Cookie(name)
+		if err != nil {
+			continue
+		}
+		open, err := session.Open(s.cfg.Vault, c.Value, now)
+		if (err == nil || errors.Is(err, session.ErrExpired)) && open.OfKey() != (name == keyCookie) {
+			return session.Session{}, session.ErrInvalid
+		}
+		return open, err
+	}
+	return session.Session{}, errNoSession
+}
 
 // setCookie writes the cookie of a session.
 func (s *Site) setCookie(w http.ResponseWriter, r *http.Request, open *session.Session) error {
@@ -175,14 +203,28 @@ func (s *Site) setCookie(w http.ResponseWriter, r *http.Request, open *session.S
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, s.cookie(r, value, open.Ends()))
+	c := s.cookie(r, open.OfKey(), value)
+	if open.OfKey() {
+		c.Expires = open.Ends() // browsers keep that of a portal, so that its visitor is told what has ended
+	}
+	http.SetCookie(w, c)
 	return nil
 }
 
-func (s *Site) cookie(r *http.Request, value string, ends time.Time) *http.Cookie {
-	return &http.Cookie{
-		Name: cookieName, Value: value, Path: "/ui", Expires: ends, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.secure(r),
+// dropCookie makes the browser forget a session.
+func (s *Site) dropCookie(w http.ResponseWriter, r *http.Request, ofKey bool) {
+	c := s.cookie(r, ofKey, "")
+	c.MaxAge = -1
+	http.SetCookie(w, c)
+}
+
+func (s *Site) cookie(r *http.Request, ofKey bool, value string) *http.Cookie {
+	c := &http.Cookie{Name: keyCookie, Value: value, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.secure(r)}
+	if ofKey {
+		return c
 	}
+	c.Name = portalCookie
+	return s.framed(r, c)
 }
 
 // secure reports whether the browser came over TLS. Who lies about it loses only the
@@ -194,4 +236,19 @@ func (s *Site) secure(r *http.Request) bool {
 // ended ends a session before its time, everywhere.
 func (s *Site) ended(ctx context.Context, open *session.Session) error {
 	return s.cfg.Logouts.EndSession(ctx, open.ID, open.Issued.Add(session.Absolute), s.cfg.Now())
+}
+
+// Pick looks at one tenant from here on, as if the visitor had picked it: for what can
+// be done in one tenant only.
+func (v *Visit) Pick(tenant string) error {
+	var t view.Tenant
+	if err := v.Get(v.Server("tenants", tenant), nil, &t); err != nil {
+		return err
+	}
+	v.tenant = Either(t.UID, t.ID)
+	v.Frame.Tenant = v.tenant
+	if !slices.Contains(v.Frame.Tenants, v.tenant) {
+		v.Frame.Tenants = append(v.Frame.Tenants, v.tenant)
+	}
+	return nil
 }

@@ -38,6 +38,11 @@ let paused = false;
 let fresh = Date.now(); // when the page was last known to be current
 let lost = 0; // since when there is no connection
 
+// clock is the server's time of day.
+function clock() {
+  return `${new Date(Date.now() + skew).toISOString().slice(11, 19)} UTC`;
+}
+
 function say(state, text) {
   if (!live) return;
   live.className = `live ${state}`;
@@ -49,12 +54,25 @@ function busy(block) {
   const selection = getSelection();
   return block.contains(document.activeElement) && document.activeElement !== document.body && document.activeElement.matches("input, select, textarea, summary, [data-menu]")
     || (!selection.isCollapsed && block.contains(selection.anchorNode))
-    || $("details.menu[open]", block) !== null;
+    || $("details.menu[open]", block) !== null
+    || ($("tbody", block) !== null && block.matches(":hover")); // rows stay under the pointer
+}
+
+// What came for a block that somebody uses just now waits here, the latest of it.
+const waiting = new Map();
+
+function flush() {
+  for (const [name, html] of [...waiting]) swap(name, html);
 }
 
 function swap(name, html) {
   const block = $(`[data-live="${CSS.escape(name)}"]`);
-  if (!block || busy(block)) return;
+  if (!block) return;
+  if (busy(block)) {
+    waiting.set(name, html);
+    return;
+  }
+  waiting.delete(name);
   const next = document.createElement("template");
   next.innerHTML = html;
   const before = new Set($$("[data-row]", block).map((row) => row.dataset.row));
@@ -96,7 +114,7 @@ function connect() {
     heard();
     skew = Date.parse(JSON.parse(e.data).at) - Date.now();
     if (Math.abs(skew) < 2000) skew = 0;
-    say("on", "Live");
+    say("on", clock());
   });
   source.addEventListener("lagged", (e) => announce(JSON.parse(e.data).why));
   source.addEventListener("trouble", (e) => say("lost", JSON.parse(e.data).why));
@@ -125,16 +143,18 @@ function pause() {
   paused = !paused;
   if (paused) {
     disconnect();
-    const at = new Date(Date.now() + skew).toISOString().slice(11, 19);
-    say("paused", `Paused since ${at}`);
+    say("paused", `Paused since ${clock()}`);
+    announce("Live updates are paused.");
   } else {
-    say("on", "Live");
+    say("on", clock());
+    announce("Live updates go on.");
     connect();
   }
   for (const b of $$("[data-pause]")) b.setAttribute("aria-pressed", String(paused));
 }
 
 function tick() {
+  flush();
   if (!lost) countAll();
   else say("lost", `Connection lost, data is ${span((Date.now() - fresh) / 1000)} old`);
 }
@@ -159,6 +179,7 @@ document.addEventListener("click", (e) => {
   const button = e.target.closest("[data-copy]");
   if (button) copy(button);
   if (e.target.closest("[data-pause]")) pause();
+  if (e.target.closest("[data-help]")) help();
   if (e.target.closest("[data-close]")) e.target.closest(".toast").remove();
   const all = e.target.closest("[data-all]");
   if (all) for (const box of $$(`input[type=checkbox][name="${CSS.escape(all.dataset.all)}"]`)) box.checked = all.checked;
@@ -166,6 +187,7 @@ document.addEventListener("click", (e) => {
 
 document.addEventListener("change", (e) => {
   if (e.target.matches("[data-submit]")) e.target.form.requestSubmit();
+  if (e.target.matches("[data-keys]")) localStorage.setItem("keys", e.target.checked ? "on" : "off");
 });
 
 // --- keys -------------------------------------------------------------------
@@ -180,21 +202,29 @@ function move(by) {
   $("a[href]", rows[row]).focus();
 }
 
+// Whoever dictates or types by accident can switch the keys off, but not that for help.
+function keysOn() {
+  return localStorage.getItem("keys") !== "off";
+}
+
 function help() {
   const sheet = $("#keys");
-  if (sheet) sheet.showModal();
+  if (!sheet || sheet.open) return;
+  $("[data-keys]", sheet).checked = keysOn();
+  sheet.showModal();
 }
 
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea, dialog[open]")) return;
-  if (document.documentElement.dataset.keys === "off") return;
+  if (!keysOn() && e.key !== "?") return;
   const keys = typed === "g" ? `g ${e.key}` : e.key;
   typed = e.key === "g" && typed !== "g" ? "g" : "";
   if (typed) {
     setTimeout(() => (typed = ""), 1500);
     return;
   }
-  const target = $$(`[data-key="${CSS.escape(keys)}"]`)[0];
+  const at = document.activeElement && document.activeElement.closest("tr"); // the row that j and k lead to
+  const target = (at && $(`[data-row-key="${CSS.escape(keys)}"]`, at)) || $(`[data-key="${CSS.escape(keys)}"]`);
   if (target) {
     e.preventDefault();
     target.matches("input, select, textarea") ? target.focus() : target.click();
@@ -215,6 +245,8 @@ document.addEventListener("keydown", (e) => {
 
 document.documentElement.classList.add("js");
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+addEventListener("pagehide", disconnect);
+addEventListener("pageshow", connect);
 for (const t of $$(".toast")) {
   let left = 6;
   const timer = setInterval(() => {

@@ -198,7 +198,7 @@ func TestSheetAsksNobody(t *testing.T) {
 			t.Errorf("the sheet has %s", no)
 		}
 	}
-	if size := len(read(t, "style.css")); size >= 40_000 {
+	if size := len(read(t, "style.css")); size >= 60_000 {
 		t.Errorf("the sheet has %d bytes", size)
 	}
 	if size := len(read(t, "icons.svg")); size >= 10_000 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
@@ -119,6 +120,7 @@ func New(t testing.TB, tune ...Tune) *World {
 	back := api.Config{
 		Store: w.DB, Ingest: &ingest{w: w}, Notifier: nobody{}, URLs: urls{}, Health: health{}, Vault: w.Vault, IDs: w.ids,
 		Version: "1.2.3", Now: w.Clock.Now, Log: log,
+		Settings:    []view.Setting{{Key: "retention.data", Value: "30d", Origin: "default"}, {Key: "smtp.password", Value: "***", Origin: "env"}},
 		ReadTimeout: time.Minute, // no test is about it, and the machine may be busy
 	}
 	front := ui.Config{Vault: w.Vault, Logouts: w.DB, Version: "1.2.3", Node: "n1", Log: log, Now: w.Clock.Now}

@@ -181,11 +181,16 @@ func advice(open, storms []Trouble, pages []view.Alert, now time.Time) Text {
 		}
 		t = say(append([]any{t}, more...)...)
 	}
-	for i, a := range pages {
-		if i == 2 {
+	said := map[string]bool{}
+	for _, a := range pages {
+		if said[a.Rule] {
+			continue // the same advice
+		}
+		if len(said) == 2 {
 			add("The others are under Alerts.")
 			break
 		}
+		said[a.Rule] = true
 		if r := RuleOf(a.Rule); r.Do != "" {
 			add(r.Word.Word, ". ", r.Do)
 		} else {

@@ -159,7 +159,7 @@ func TestEveryEnumOfTheAPIHasWords(t *testing.T) {
 		"Endpoint.status": words.EndpointStatusOf, "Endpoint.body": words.BodyOf, "Endpoint.trace_context": words.TraceContextOf,
 		"Signature.scheme": words.SignatureOf, "Health.state": words.BreakerOf, "Lane.state": words.BreakerOf,
 		"Lane.status": words.EndpointStatusOf, "Lane.limit_mode": words.LimitModeOf, "Replay.status": words.ReplayStatusOf,
-		"ReplayEndpointCount.state": words.BreakerOf, "Gauges.breaker": words.BreakerOf, "Key.scope": words.ScopeOf,
+		"ReplayEndpointCount.state": words.BreakerOf, "Gauges.breaker": words.BreakerOf, "Key.scope": words.ScopeOf, "Node.status": words.NodeStatusOf,
 	}
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
@@ -213,6 +213,7 @@ func TestEveryEnumOfTheAPIHasWords(t *testing.T) {
 		view.Stats{},
 		view.Tenant{},
 		view.Key{},
+		view.Nodes{},
 	} {
 		walk(reflect.TypeOf(v))
 	}

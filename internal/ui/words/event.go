@@ -10,20 +10,36 @@ import (
 // eventDetail has what operational events tell; which members there are depends
 // on the type.
 type eventDetail struct {
-	Retries    *int64  `json:"retries"`
-	First      *int64  `json:"first"`
-	Ratio      float64 `json:"ratio"`
-	Depth      *int64  `json:"depth"`
-	AtLeast    bool    `json:"at_least"`
-	Seconds    float64 `json:"seconds"`
-	Lanes      *int64  `json:"lanes"`
-	Opened     *int64  `json:"opened"`
-	Reason     string  `json:"reason"`
-	Percent    float64 `json:"percent_of_disable_after"`
-	Doing      string  `json:"doing"`
-	LogBytes   int64   `json:"log_bytes"`
-	LimitBytes int64   `json:"limit_bytes"`
-	Suppressed *int64  `json:"suppressed"` // events like it that were not told
+	Retries    *int64   `json:"retries"`
+	First      *int64   `json:"first"`
+	Ratio      float64  `json:"ratio"`
+	Depth      *int64   `json:"depth"`
+	AtLeast    bool     `json:"at_least"`
+	Seconds    float64  `json:"seconds"`
+	Lanes      *int64   `json:"lanes"`
+	Opened     *int64   `json:"opened"`
+	Reason     string   `json:"reason"`
+	Percent    float64  `json:"percent_of_disable_after"`
+	Doing      string   `json:"doing"`
+	LogBytes   int64    `json:"log_bytes"`
+	LimitBytes int64    `json:"limit_bytes"`
+	Suppressed *int64   `json:"suppressed"` // events like it that were not told
+	Count      *int64   `json:"count"`
+	RetryAfter float64  `json:"retry_after_seconds"`
+	Value      float64  `json:"value"`
+	Changed    []string `json:"changed"`
+	Cancelled  int64    `json:"cancelled"`
+	Scheme     string   `json:"scheme"`
+	Replay     string   `json:"replay"`
+	Total      *int64   `json:"total"`
+	Delivered  int64    `json:"delivered"`
+	Failed     int64    `json:"failed"`
+	Skipped    int64    `json:"skipped"`
+	Key        string   `json:"key"`
+	Scope      string   `json:"scope"`
+	Name       string   `json:"name"`
+	Node       string   `json:"node"`
+	Shards     int64    `json:"shards"`
 }
 
 // EventSentence says what an operational event tells, after the name of its
@@ -77,8 +93,69 @@ func (d *eventDetail) say(typ string) string {
 	case typ == "store.log.growing" && d.LogBytes > 0:
 		return "the log of the store has " + Size(d.LogBytes) + ", limit " + Size(d.LimitBytes)
 	default:
+		return d.sayChange(typ)
+	}
+}
+
+// sayChange says what people, replays and nodes did, and what lanes met.
+func (d *eventDetail) sayChange(typ string) string {
+	switch {
+	case typ == "breaker.probe_failed" && d.Reason != "":
+		return "a probe failed: " + ReasonOf(d.Reason).Word.Word
+	case typ == "lane.throttled" && d.RetryAfter > 0:
+		return "it asked for " + Duration(spanOf(d.RetryAfter*1000)) + " of quiet"
+	case typ == "delivery.dead_lettered" && d.Count != nil:
+		why := ""
+		if d.Reason != "" {
+			why = ", the last one: " + EndReasonOf(d.Reason).Word
+		}
+		return Count(*d.Count, "delivery", "deliveries") + " given up" + why
+	case typ == "dead_letters.growing" && d.Value > 0:
+		return Count(int64(d.Value), "dead letter", "dead letters") + " came within a short time"
+	case typ == "dead_letters.expiring" && d.Value > 0:
+		return Count(int64(d.Value), "dead letter", "dead letters") + plural(int64(d.Value), " is", " are") + " removed soon"
+	case typ == "endpoint.updated" && len(d.Changed) > 0:
+		return "changed: " + list(d.Changed, 6)
+	case typ == "endpoint.deleted" && d.Cancelled > 0:
+		return "deleted, and " + Count(d.Cancelled, "delivery", "deliveries") + " with it"
+	case typ == "endpoint.secret_rotated" && d.Scheme != "":
+		return "secret rotated (" + d.Scheme + ")"
+	case typ == "key.created" && d.Key != "":
+		return "key " + d.Key + " made, " + d.Scope
+	case typ == "key.revoked" && d.Key != "":
+		return "key " + d.Key + " revoked, " + d.Scope
+	case typ == "node.lease_lost" && d.Shards > 0:
+		return "node " + orElse(d.Name, d.Node) + " lost " + Count(d.Shards, "shard", "shards")
+	case typ == "node.lease_lost" && d.Name+d.Node != "":
+		return "node " + orElse(d.Name, d.Node) + " could not renew its leases in time"
+	case typ == "node.joined" && d.Name+d.Node != "":
+		return "node " + orElse(d.Name, d.Node) + " joined"
+	case typ == "node.left" && d.Name+d.Node != "":
+		return "node " + orElse(d.Name, d.Node) + " left"
+	default:
+		return d.sayReplay(typ)
+	}
+}
+
+// sayReplay says how far a replay is.
+func (d *eventDetail) sayReplay(typ string) string {
+	if d.Replay == "" {
 		return ""
 	}
+	switch typ {
+	case "replay.started":
+		if d.Total != nil {
+			return "replay of " + Count(*d.Total, "delivery", "deliveries") + " began"
+		}
+	case "replay.paused":
+		if d.Reason != "" {
+			return "replay paused: " + PauseReasonOf(d.Reason).Word
+		}
+	case "replay.finished", "replay.cancelled":
+		verb := map[string]string{"replay.finished": "done", "replay.cancelled": "cancelled"}[typ]
+		return "replay " + verb + ": " + Number(d.Delivered) + " delivered, " + Number(d.Failed) + " failed, " + Number(d.Skipped) + " skipped"
+	}
+	return ""
 }
 
 func orElse(s, other string) string {

@@ -211,7 +211,7 @@ func TestReplayPreviews(t *testing.T) {
 	}
 	for state, want := range map[string]string{
 		"closed": "Starts at once.", "open": "Its breaker is open: the replay waits until that closes.",
-		"paused": "It is paused: the replay waits until it is resumed.", "disabled": "It is disabled: the replay waits until it is resumed.",
+		"paused": "It is paused: the replay waits until it is resumed.", "disabled": "It is disabled: these are skipped.",
 		"deleted": "It was deleted: these are skipped.", "moon": "Its state is moon.",
 	} {
 		same(t, state, words.PreviewEndpoint(&view.ReplayEndpointCount{State: state}), want)

@@ -161,8 +161,10 @@ func PreviewEndpoint(e *view.ReplayEndpointCount) string {
 		return "Starts at once."
 	case "open":
 		return "Its breaker is open: the replay waits until that closes."
-	case "paused", "disabled":
-		return "It is " + e.State + ": the replay waits until it is resumed."
+	case "paused":
+		return "It is paused: the replay waits until it is resumed."
+	case "disabled":
+		return "It is disabled: these are skipped."
 	case "deleted":
 		return "It was deleted: these are skipped."
 	default:

@@ -1,5 +1,10 @@
 package words
 
+import (
+	"maps"
+	"slices"
+)
+
 // AlertRule is what people read for a rule of alerts.
 type AlertRule struct {
 	Word
@@ -32,6 +37,9 @@ func RuleOf(rule string) AlertRule {
 	}
 	return r
 }
+
+// Rules lists the names of all rules, in order.
+func Rules() []string { return slices.Sorted(maps.Keys(rules)) }
 
 func rule(word, do string, u unit) AlertRule {
 	return AlertRule{Word: Word{Word: word}, Do: do, unit: u}
@@ -95,9 +103,6 @@ func ChannelOf(kind string) Word { return channels.of(kind) }
 // UnitOf is the word for the unit of a threshold.
 func UnitOf(unit string) Word { return units.of(unit) }
 
-// OperationalOf is the word for a type of operational events.
-func OperationalOf(typ string) Word { return operational.of(typ) }
-
 var (
 	severities = vocabulary{
 		"page":    {Word: "Page", Class: bad, Icon: "storm", Meaning: "look now"},
@@ -137,22 +142,5 @@ var (
 	}
 	units = vocabulary{
 		"count": {Word: "count"}, "number": {Word: "number"}, "percent": {Word: "%"}, "duration": {Word: "duration"},
-	}
-	operational = vocabulary{
-		"storm.started":              {Word: "Retry storm began", Class: bad, Icon: "storm"},
-		"storm.ended":                {Word: "Retry storm ended", Class: ok, Icon: "delivering"},
-		"retry_queue.growing":        {Word: "Retry queue grows", Class: warn, Icon: "growing"},
-		"retry_queue.settled":        {Word: "Retry queue grows no more", Class: ok, Icon: "delivering"},
-		"breaker.opened":             {Word: "Breaker opened", Class: bad, Icon: "holding"},
-		"breaker.closed":             {Word: "Breaker closed", Class: ok, Icon: "delivering"},
-		"endpoint.failing":           {Word: "Endpoint fails", Class: warn, Icon: "retry"},
-		"endpoint.disabled":          {Word: "Endpoint disabled", Class: bad, Icon: "disabled"},
-		"system.retry_queue.growing": {Word: "Queues grow everywhere", Class: bad, Icon: "growing"},
-		"system.retry_queue.settled": {Word: "Queues grow no more", Class: ok, Icon: "delivering"},
-		"system.breakers.many":       {Word: "Many breakers opened", Class: bad, Icon: "holding"},
-		"system.breakers.settled":    {Word: "Breakers settled", Class: ok, Icon: "delivering"},
-		"store.damaged":              {Word: "Store damaged", Class: bad, Icon: "storm"},
-		"store.log.growing":          {Word: "Log of the store grows", Class: warn, Icon: "growing"},
-		"store.log.settled":          {Word: "Log of the store settled", Class: ok, Icon: "delivering"},
 	}
 )

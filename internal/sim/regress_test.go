@@ -1,0 +1,95 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/lane"
+	"github.com/breakwaterhq/breakwater/internal/sim"
+)
+
+// TestPoisonLockOut: events that always fail once kept a healthy endpoint shut.
+// Retried, they clustered in the emptying backlog, tripped the ratio, and probe
+// after probe took one of them.
+func TestPoisonLockOut(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"poison-5", "poison-20"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scenario(t, name)
+			recovery := time.Duration(s.Outages[0].At + s.Outages[0].For)
+			for _, seed := range sim.Seeds(firstSeed, 3) {
+				var openedAt, longest time.Duration // open since; 0: closed
+				probes := 0
+				r := sim.Watch(s, strategy(t, "law"), seed, func(m sim.Moment) {
+					if m.Sent != nil && m.Sent.Tag.Probe {
+						probes++
+						if m.Sent.Ref.FailedAttempts > 0 && m.Lane.HasFresh() {
+							t.Errorf("seed %d, %v: a probe carries an event with %d failures while a fresh one waits", seed, m.At, m.Sent.Ref.FailedAttempts)
+						}
+					}
+					switch {
+					case m.Lane.State() == lane.Closed:
+						openedAt = 0
+					case openedAt == 0:
+						openedAt = m.At
+					}
+					if openedAt > 0 && m.At > recovery {
+						longest = max(longest, m.At-max(openedAt, recovery))
+					}
+				})
+				if longest > 2*time.Minute {
+					t.Errorf("seed %d: open for %v after the recovery, want at most 2m", seed, longest)
+				}
+				if probes == 0 || !r.Drain.Known() || r.Crashes > 0 {
+					t.Errorf("seed %d: %d probes, drain %v, %d crashes; want some, a drain, none", seed, probes, r.Drain, r.Crashes)
+				}
+			}
+		})
+	}
+}
+
+// TestBaseLatencyRatchet: the estimate of the uncongested latency was once
+// measured before the endpoint's queue was empty. It rose, the limit followed
+// it, and hours into a drain the endpoint crashed. Minutes do not show it.
+//
+// The endpoint has two servers, fewer than the least limit of three. So there
+// is a queue of our own even at the floor, which must not pass for an endpoint
+// that got slower.
+func TestBaseLatencyRatchet(t *testing.T) {
+	t.Parallel()
+	const seeds, groups = 20, 2
+	for g := range groups { // side by side
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for _, seed := range sim.Seeds(firstSeed+uint64(g*seeds/groups), seeds/groups) {
+				watchRatchet(t, seed)
+			}
+		})
+	}
+}
+
+func watchRatchet(t *testing.T, seed uint64) {
+	t.Helper()
+	s := scenario(t, "drain-4h")
+	// The law may take half as much again for the latency without load.
+	high := time.Duration(s.Latency+s.Network) * 3 / 2
+	var most time.Duration
+	inFlight := 0
+	r := sim.Watch(s, strategy(t, "law"), seed, func(m sim.Moment) {
+		inFlight = max(inFlight, m.Lane.InFlight())
+		most = max(most, m.Lane.Checkpoint().BaseLatency)
+	})
+	if r.Crashes > 0 {
+		t.Errorf("seed %d: %d re-crashes", seed, r.Crashes)
+	}
+	if most > high {
+		t.Errorf("seed %d: the base reaches %v, at most %v: a ratchet", seed, most, high)
+	}
+	if inFlight > 22 { // 2 in service and 20 waiting are safe
+		t.Errorf("seed %d: %d requests in flight to an endpoint with two servers", seed, inFlight)
+	}
+	if r.DrainSeconds < 4*3600 || !r.Drain.Known() {
+		t.Errorf("seed %d: the drain took %v s, want one of over four hours", seed, r.DrainSeconds)
+	}
+}
