@@ -28,6 +28,8 @@ func (a *API) addPolicyRoutes() {
 	rest.Add(g, rest.NeedRead, "GET /v1/presets", "list-presets", "List presets", a.listPresets)
 	rest.Add(g, rest.NeedRead, "GET /v1/presets/{name}", "get-preset", "Get a preset", a.getPreset)
 	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it", a.previewPolicy)
+	rest.Add(g, rest.NeedRead, "POST "+endpointPath+"/policy/preview", "preview-endpoint-policy",
+		"Resolve a policy for an endpoint, and what it would change, without saving it", a.previewEndpointPolicy)
 }
 
 func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {

@@ -1,7 +1,10 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
@@ -80,6 +83,71 @@ func spanOf(p *policy.Policy) Span {
 		Mean: quantity.FormatDuration(s.Mean), P5: quantity.FormatDuration(s.P5),
 		P95: quantity.FormatDuration(s.P95), Max: quantity.FormatDuration(s.Latest),
 	}
+}
+
+// PolicyFields embeds a policy in another answer.
+type PolicyFields Policy
+
+// PolicyPreview is a policy that an endpoint might have.
+type PolicyPreview struct {
+	PolicyFields
+	Changes []PolicyChange `json:"changes" nullable:"false" doc:"What would be other than now, by path."`
+}
+
+// PolicyChange is a value that would change.
+type PolicyChange struct {
+	Path string          `json:"path" doc:"Such as retry.max_attempts."`
+	From json.RawMessage `json:"from" doc:"null: there is no such value."`
+	To   json.RawMessage `json:"to"`
+}
+
+// OfPolicyPreview shows a policy and how it differs from the one before.
+func OfPolicyPreview(before, after *policy.Resolved) (PolicyPreview, error) {
+	v, err := OfPolicy(after)
+	if err != nil {
+		return PolicyPreview{}, err
+	}
+	old, err := json.Marshal(before.Policy)
+	if err != nil {
+		return PolicyPreview{}, err
+	}
+	changes := []PolicyChange{}
+	eachChange("", old, v.Resolved, func(c PolicyChange) { changes = append(changes, c) })
+	return PolicyPreview{PolicyFields: PolicyFields(v), Changes: changes}, nil
+}
+
+// eachChange compares two documents value by value, in the order of paths. A list is
+// one value.
+func eachChange(path string, from, to json.RawMessage, tell func(PolicyChange)) {
+	var a, b map[string]json.RawMessage
+	isObject := json.Unmarshal(from, &a) == nil && json.Unmarshal(to, &b) == nil && a != nil && b != nil
+	if !isObject {
+		if !bytes.Equal(from, to) {
+			tell(PolicyChange{Path: path, From: orNull(from), To: orNull(to)})
+		}
+		return
+	}
+	names := slices.Collect(maps.Keys(a))
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		below := name
+		if path != "" {
+			below = path + "." + name
+		}
+		eachChange(below, a[name], b[name], tell)
+	}
+}
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
 }
 
 // Preset is a named, complete policy.
