@@ -3,6 +3,8 @@ package site
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
@@ -28,10 +30,16 @@ func (s *Site) answerLogin(w http.ResponseWriter, r *http.Request, status int, t
 	s.render(w, status, "login.html", loginPage{Frame: s.bare(r, "Log in"), Error: text, Next: localPath(next)})
 }
 
-// localPath keeps a path of the dashboard; anything else would lead people away from
-// here.
+// localPath keeps an address of the dashboard; anything else would lead people away
+// from here.
 func localPath(p string) string {
-	if !strings.HasPrefix(p, "/ui") || strings.ContainsAny(p, "\\\r\n") || strings.HasPrefix(p, "/ui/login") {
+	u, err := url.Parse(p)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(p, "\\\r\n") {
+		return ""
+	}
+	// As browsers read it: dots lead upwards, also escaped ones.
+	clean := path.Clean(u.Path)
+	if clean != "/ui" && !strings.HasPrefix(clean, "/ui/") || clean == "/ui/login" || !strings.HasPrefix(p, "/ui") {
 		return ""
 	}
 	return p

@@ -63,13 +63,13 @@ func (v *Visit) API(parts ...string) string {
 	if tenant == "" {
 		tenant = "-"
 	}
-	return path("/v1/tenants/", append([]string{tenant}, parts...))
+	return apiPath("/v1/tenants/", append([]string{tenant}, parts...))
 }
 
 // Server returns a path of the API that belongs to no tenant.
-func (v *Visit) Server(parts ...string) string { return path("/v1/", parts) }
+func (v *Visit) Server(parts ...string) string { return apiPath("/v1/", parts) }
 
-func path(base string, parts []string) string {
+func apiPath(base string, parts []string) string {
 	escaped := make([]string, len(parts))
 	for i, p := range parts {
 		escaped[i] = url.PathEscape(p)
