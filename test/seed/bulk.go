@@ -23,9 +23,17 @@ var Large = Size{Tenants: 50, Endpoints: 10_000, Deliveries: 1_000_000}
 // bulkTypes are the types of events in bulk.
 var bulkTypes = []string{"order.paid", "order.created", "invoice.created", "invoice.paid", "customer.updated", "shipment.delivered"}
 
-// Bulk fills an empty store with many rows of the last day: nearly all delivered, some
+// copies is how many times the last part of the day is there: the store's own code writes it
+// once, and the database copies it to the hours before.
+const copies = 20
+
+// span is how long that part is.
+const span = day / copies
+
+// Bulk fills an empty store with the last of the copies of a day: nearly all delivered, some
 // dead, some pending behind open breakers. Half of the deliveries belong to one tenant and
-// a tenth to one endpoint, as it is in life. It returns figures for the caller to log.
+// a tenth to one endpoint, as it is in life. The caller copies what has ended, and logs the
+// figures that are returned.
 func Bulk(ctx context.Context, db store.DB, encryptionKey string, size Size, now time.Time, progress func(done int)) (*Places, []stats.Record, error) {
 	w, err := newWriter(ctx, db, encryptionKey, now)
 	if err != nil {
@@ -43,9 +51,10 @@ func Bulk(ctx context.Context, db store.DB, encryptionKey string, size Size, now
 			}
 		}
 	}
-	step := day / time.Duration(size.Deliveries)
-	for i := range size.Deliveries {
-		w.bulkEvent(b, all[bulkPick(w.rng, len(all))], w.ago(day-time.Duration(i)*step).Truncate(time.Microsecond))
+	once := size.Deliveries/copies + size.Deliveries/copies/50 + 1 // what is pending is not copied
+	step := span / time.Duration(once)
+	for i := range once {
+		w.bulkEvent(b, all[bulkPick(w.rng, len(all))], w.ago(span-time.Duration(i)*step).Truncate(time.Microsecond))
 		if len(b.Accepts) >= 5*rowsPerBatch {
 			if err := w.commit(ctx, b); err != nil {
 				return nil, nil, err
@@ -149,18 +158,28 @@ func (w *writer) bulkEvent(b *batch, d *destination, at time.Time) {
 	w.places.Events[what] = hook.EventPrefix.Format(a.Event.ID)
 }
 
-// bulkFigures are those of the busy endpoints, each minute, and of all others each half an
-// hour: as many rows as such a fleet leaves.
+// Figures of bulk: so many endpoints have some of every minute of the day, and the others of so
+// many minutes.
+const (
+	busyEndpoints = 200
+	quietMinutes  = 4
+)
+
+// bulkFigures are those of the busy endpoints, each minute, and a few of all others: what such
+// a fleet leaves.
 func (w *writer) bulkFigures(all []*destination) []stats.Record {
 	var out []stats.Record
+	every := int(day.Minutes()) / quietMinutes
 	minute := 0
 	for at := w.ago(day).Truncate(time.Minute); at.Before(w.now); at = at.Add(time.Minute) {
 		var l stats.Log
+		waits := make(waiting)
 		for i, d := range all {
-			if i < 50 || i%30 == minute%30 {
-				w.minute(&l, d, at, 1)
+			if i < busyEndpoints || i%every == minute%every {
+				w.minute(&l, waits, d, at, 1)
 			}
 		}
+		waits.log(&l, time.Minute)
 		minute++
 		out = append(out, stats.Record{At: at, Packed: append([]byte(nil), l.Packed()...)})
 	}

@@ -2,7 +2,9 @@ package seed
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -19,16 +21,54 @@ func (w *writer) figures(all []*destination) []stats.Record {
 		if left := w.now.Sub(at); left < time.Minute {
 			share = left.Minutes()
 		}
+		waits := make(waiting)
 		for _, d := range all {
-			w.minute(&l, d, at, share)
+			w.minute(&l, waits, d, at, share)
 		}
+		waits.log(&l, time.Duration(share*float64(time.Minute)))
 		out = append(out, stats.Record{At: at, Packed: append([]byte(nil), l.Packed()...)})
 	}
 	return out
 }
 
+// waiting is how many deliveries of tenants waited in a minute.
+type waiting map[hook.ID]*[4]uint64
+
+// waitsFor are the counters of what waits, in the order of waiting.
+var waitsFor = [4]stats.Counter{stats.ReadySeconds, stats.DelayedSeconds, stats.RetryingSeconds, stats.HeldSeconds}
+
+// tell says how many wait for a destination.
+func (t waiting) tell(l *stats.Log, d *destination, gauge stats.Counter, n uint64) {
+	l.Tell(gauge, n)
+	if t[d.of.id] == nil {
+		t[d.of.id] = new([4]uint64)
+	}
+	for i, g := range []stats.Counter{stats.Ready, stats.Delayed, stats.Retrying, stats.Held} {
+		if g == gauge {
+			t[d.of.id][i] += n
+		}
+	}
+}
+
+// log adds for how long deliveries waited, and that somebody looked, as a server does.
+func (t waiting) log(l *stats.Log, looked time.Duration) {
+	seconds := uint64(max(looked.Seconds(), 1))
+	for _, tenant := range slices.Sorted(maps.Keys(t)) {
+		l.Begin(0, stats.Owner{Tenant: tenant})
+		for i, counter := range waitsFor {
+			if n := t[tenant][i]; n > 0 {
+				l.Count(counter, n*seconds)
+			}
+		}
+		l.End()
+	}
+	l.Begin(0, stats.Owner{})
+	l.Count(stats.LookedSeconds, seconds)
+	l.End()
+}
+
 // minute counts what happened at a destination in a minute.
-func (w *writer) minute(l *stats.Log, d *destination, at time.Time, share float64) {
+func (w *writer) minute(l *stats.Log, waits waiting, d *destination, at time.Time, share float64) {
 	mean := d.rate * 60 * w.busy(at) * share
 	n := uint64(max(0, math.Round(mean+math.Sqrt(mean)*w.rng.NormFloat64())))
 	if n > 0 {
@@ -46,20 +86,20 @@ func (w *writer) minute(l *stats.Log, d *destination, at time.Time, share float6
 		d.plot == draining && since <= drainOutage && since > drainedSince
 	switch {
 	case down:
-		w.downMinute(l, d, n, since)
+		w.downMinute(l, waits, d, since)
 	case d.plot == paused && since <= pausedFor, d.plot == gone && since <= goneFor:
 		began := pausedFor
 		if d.plot == gone {
 			began = goneFor
 		}
-		l.Tell(stats.Held, uint64((began-since).Seconds()*d.rate*0.6))
+		waits.tell(l, d, stats.Held, uint64((began-since).Seconds()*d.rate*0.6))
 	default:
-		w.upMinute(l, d, n, since)
+		w.upMinute(l, waits, d, n, since)
 	}
 }
 
 // downMinute is a minute of an outage: probes fail, and deliveries wait.
-func (w *writer) downMinute(l *stats.Log, d *destination, n uint64, since time.Duration) {
+func (w *writer) downMinute(l *stats.Log, waits waiting, d *destination, since time.Duration) {
 	began := outageFor
 	switch {
 	case d.plot == draining:
@@ -80,24 +120,23 @@ func (w *writer) downMinute(l *stats.Log, d *destination, n uint64, since time.D
 	l.Tell(stats.Breaker, 1)
 	l.Tell(stats.Limit, 1)
 	l.Tell(stats.InFlight, 1)
-	l.Tell(stats.Held, uint64(max(0, (began-since).Seconds()+60)*d.rate))
+	waits.tell(l, d, stats.Held, uint64(max(0, (began-since).Seconds()+60)*d.rate))
 	l.Tell(stats.Oldest, uint64(max(0, (began-since).Seconds()+60)))
-	_ = n
 }
 
 // upMinute is a minute in which the destination answers.
-func (w *writer) upMinute(l *stats.Log, d *destination, n uint64, since time.Duration) {
+func (w *writer) upMinute(l *stats.Log, waits waiting, d *destination, n uint64, since time.Duration) {
 	backlog := uint64(0)
 	if d.plot == draining && since <= drainedSince { // what was held goes out beside the new
 		rate := 60 * 3 * min(1, float64(drainedSince-since)/float64(3*time.Minute)+0.1)
 		backlog = uint64(rate)
-		l.Tell(stats.Held, 0)
-		l.Tell(stats.Ready, uint64(max(0, 5700-(drainedSince-since).Seconds()*4)))
+		waits.tell(l, d, stats.Held, 0)
+		waits.tell(l, d, stats.Ready, uint64(max(0, 5700-(drainedSince-since).Seconds()*4)))
 		l.Tell(stats.Oldest, uint64((drainOutage - 9*time.Minute).Seconds()))
 	}
 	if d.plot == outage && since <= earlyEnded && since > earlyEnded-8*time.Minute {
 		backlog = uint64(14 * 60 * d.rate / 8)
-		l.Tell(stats.Ready, uint64(max(0, (since-earlyEnded+8*time.Minute).Seconds()*14*d.rate)))
+		waits.tell(l, d, stats.Ready, uint64(max(0, (since-earlyEnded+8*time.Minute).Seconds()*14*d.rate)))
 	}
 	sent := n + backlog
 	if sent == 0 {
@@ -107,8 +146,8 @@ func (w *writer) upMinute(l *stats.Log, d *destination, n uint64, since time.Dur
 	switch {
 	case d.plot == throttled && since <= throttleFor+time.Minute:
 		bad, reason = w.part(sent, 0.2), hook.Throttled
-		l.Tell(stats.Ready, sent/3)
-		l.Tell(stats.Retrying, sent/4)
+		waits.tell(l, d, stats.Ready, sent/3)
+		waits.tell(l, d, stats.Retrying, sent/4)
 	case d.plot == rejecting && since <= rejectingFor:
 		bad, reason = w.part(sent, 0.12), hook.ClientError
 	case d.plot == gone:

@@ -37,6 +37,9 @@ func BulkSQLite(ctx context.Context, dir, encryptionKey string, size Size, now t
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
 	}
+	if err := copySQLite(ctx, path); err != nil {
+		return nil, fmt.Errorf("seed: copy: %w", err)
+	}
 	return places, keepFigures(ctx, path, records)
 }
 
@@ -56,6 +59,9 @@ func BulkPostgres(ctx context.Context, dsn, encryptionKey string, size Size, now
 		return nil, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
+	if err := copyPostgres(ctx, conn); err != nil {
+		return nil, fmt.Errorf("seed: copy: %w", err)
+	}
 	rows := pgx.CopyFromSlice(len(records), func(i int) ([]any, error) { return []any{records[i].At.Unix(), records[i].Packed}, nil })
 	if _, err := conn.CopyFrom(ctx, pgx.Identifier{"stats_log"}, []string{"at", "data"}, rows); err != nil {
 		return nil, fmt.Errorf("seed: figures: %w", err)
