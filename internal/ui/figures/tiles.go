@@ -216,6 +216,8 @@ func (p *Pieces) waiting() Tile {
 	switch {
 	case pending == 0:
 		t.Fact = "everything has been sent"
+	case ready+retrying+held == 0:
+		t.Fact = "what for is counted every minute"
 	case held > 0:
 		t.Fact = words.Short(held) + " held, " + words.Short(retrying) + " to retry"
 	default:
