@@ -240,11 +240,14 @@ func deadLetters(o *view.Overview, p *Pieces) Tile {
 	return t
 }
 
-// latest returns the newest gauges that somebody has told.
+// latest returns the newest gauges that somebody has told: of a piece that is over, if
+// there is one, because others may not be counted in full.
 func (p *Pieces) latest() *view.Gauges {
-	for i := len(p.stats.Series) - 1; i >= 0; i-- {
-		if g := &p.stats.Series[i].Gauges; g.Ready != nil || g.Pending != nil {
-			return g
+	for _, list := range [][]view.StatsPoint{p.list, p.stats.Series} {
+		for i := len(list) - 1; i >= 0; i-- {
+			if g := &list[i].Gauges; g.Ready != nil || g.Pending != nil {
+				return g
+			}
 		}
 	}
 	return nil
