@@ -216,6 +216,8 @@ func (p *Pieces) waiting() Tile {
 	switch {
 	case pending == 0:
 		t.Fact = "everything has been sent"
+	case ready+retrying+held == 0:
+		t.Fact = "what for is counted every minute"
 	case held > 0:
 		t.Fact = words.Short(held) + " held, " + words.Short(retrying) + " to retry"
 	default:
@@ -238,11 +240,14 @@ func deadLetters(o *view.Overview, p *Pieces) Tile {
 	return t
 }
 
-// latest returns the newest gauges that somebody has told.
+// latest returns the newest gauges that somebody has told: of a piece that is over, if
+// there is one, because others may not be counted in full.
 func (p *Pieces) latest() *view.Gauges {
-	for i := len(p.stats.Series) - 1; i >= 0; i-- {
-		if g := &p.stats.Series[i].Gauges; g.Ready != nil || g.Pending != nil {
-			return g
+	for _, list := range [][]view.StatsPoint{p.list, p.stats.Series} {
+		for i := len(list) - 1; i >= 0; i-- {
+			if g := &list[i].Gauges; g.Ready != nil || g.Pending != nil {
+				return g
+			}
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func fields(v *site.Visit) (map[string]any, error) {
 	in := map[string]any{"name": v.Posted("name"), "limits": limits}
 	if text := v.Posted("policy"); text != "" {
 		if !json.Valid([]byte(text)) {
-			return nil, site.Wrong("policy", "must be a JSON object such as {\"preset\": \"gentle\"}")
+			return nil, site.Wrong("policy", "must be a JSON object such as {\"preset\": \"quick\"}")
 		}
 		in["policy"] = json.RawMessage(text)
 	}
