@@ -19,6 +19,17 @@ type view struct {
 var views = []view{
 	{name: "login", path: "/ui/login", see: "API key", guest: true},
 	{name: "overview", path: "/ui", see: "Overview"},
+	{name: "alerts", path: "/ui/alerts", see: "Last 24 hours"},
+	{name: "rules", path: "/ui/alerts/rules", see: "retry_storm"},
+	{name: "channels", path: "/ui/alerts/channels", see: "Channels"},
+	{name: "channel-new", path: "/ui/alerts/channels/new", see: "Operational events"},
+	{name: "settings", path: "/ui/settings", see: "Nodes"},
+	{name: "keys", path: "/ui/settings/keys", see: "New key"},
+	{name: "key-new", path: "/ui/settings/keys/new", see: "Create the key"},
+	{name: "config", path: "/ui/settings/config", see: "Configuration"},
+	{name: "presets", path: "/ui/settings/presets", see: "Since the first"},
+	{name: "audit", path: "/ui/settings/audit", see: "Audit log"},
+	{name: "api", path: "/ui/settings/api", see: "openapi.json"},
 }
 
 // at returns the path of a view in a story.
