@@ -52,7 +52,7 @@ func TestLinkOpensThePortalOfOneTenant(t *testing.T) {
 	p.Has("<span>Shop &amp; Co</span>")
 	p.SaysNot("Breakwater", "n1", "1.2.3", "All tenants", "Server", "Inner", "portal")
 	p.Has("<title>Kit · Shop &amp; Co</title>", `src="https://cdn.example/logo.png"`, `href="/ui/brand.css?v=`)
-	p.HasNot("Breakwater")
+	p.HasNot("Breakwater", `href="/ui/server"`, `href="/ui/inner"`, `id="tenant"`)
 	b.Open("/ui/endpoint/" + mine)
 	for _, path := range []string{"/ui/endpoint/" + other, "/ui/endpoint/" + other + "?tenant=bolt", "/ui/server", "/ui/inner"} {
 		b.Want(http.StatusNotFound, path)
