@@ -34,7 +34,7 @@ var views = []view{
 	{name: "replays", path: "/ui/replays", see: "newest first"},
 	{name: "replay-new", path: "/ui/replays/new?endpoint={endpoint:crm}", see: "Expected course"},
 	{name: "replay", path: "/ui/replays/{replay:done}", see: "Delivered"},
-	{name: "replay-running", path: "/ui/replays/{replay:running}", see: "Pace"},
+	{name: "replay-running", path: "/ui/replays/{replay:running}", see: "waiting for an answer"},
 }
 
 // at returns the path of a view in a story.
