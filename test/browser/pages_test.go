@@ -56,7 +56,7 @@ var views = []view{
 	{name: "replays", path: "/ui/replays", see: "newest first"},
 	{name: "replay-new", path: "/ui/replays/new?endpoint={endpoint:crm}", see: "Expected course"},
 	{name: "replay", path: "/ui/replays/{replay:done}", see: "Delivered"},
-	{name: "replay-running", path: "/ui/replays/{replay:running}", see: "Pace"},
+	{name: "replay-running", path: "/ui/replays/{replay:running}", see: "waiting for an answer"},
 	{name: "alerts", path: "/ui/alerts", see: "breaker_open"},
 	{name: "alert", path: "/ui/alerts/{alert:firing}", see: "firing"},
 	{name: "alerts-rules", path: "/ui/alerts/rules", see: "retry_storm"},

@@ -268,6 +268,13 @@ func click(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Click(chromedp.CSS(selector))
 }
 
+// click clicks what changes the page.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.do("click "+selector, click(selector))
+	b.calm("click " + selector)
+}
+
 // fill puts a text into a field, instead of what is there.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()

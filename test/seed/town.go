@@ -94,11 +94,13 @@ func (t *Town) Close() {
 	}
 }
 
-// Tell changes the mood of a host.
-func (t *Town) Tell(host string, m Mood) {
+// Tell changes the mood of a host, and returns the one it was in.
+func (t *Town) Tell(host string, m Mood) Mood {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	was := t.moods[host]
 	t.moods[host] = m
+	return was
 }
 
 func host(url string) string {

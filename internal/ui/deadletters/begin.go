@@ -2,6 +2,7 @@ package deadletters
 
 import (
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -183,9 +184,7 @@ func doStart(v *site.Visit) (site.Done, error) {
 		return site.Done{To: s.address(v, newPath, more)}, nil
 	}
 	in := s.request()
-	for name, value := range pace {
-		in[name] = value
-	}
+	maps.Copy(in, pace)
 	var r view.Replay
 	if err := v.Do(http.MethodPost, v.API("replays"), in, &r); err != nil {
 		return site.Done{}, err

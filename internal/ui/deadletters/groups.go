@@ -104,7 +104,8 @@ func loadDead(v *site.Visit) (any, error) {
 	if err := c.readGroups(v, groups, replays); err != nil {
 		return nil, err
 	}
-	return c, c.choose(v, groups)
+	err = c.choose(v, groups)
+	return c, err
 }
 
 // badFilter returns what is wrong with a filter that the API refused; empty: it was

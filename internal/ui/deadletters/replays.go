@@ -95,7 +95,7 @@ type filter struct {
 // filterOf reads the filter of a replay; what is not understood is left out.
 func filterOf(r *view.Replay) filter {
 	var f filter
-	_ = json.Unmarshal(r.Filter, &f) //nolint:errcheck // what is there is shown
+	_ = json.Unmarshal(r.Filter, &f)
 	return f
 }
 

@@ -1,6 +1,7 @@
 package deadletters
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 
@@ -96,9 +97,7 @@ func (s *selection) tags() []string {
 // preview asks what a replay of it would do.
 func (s *selection) preview(v *site.Visit, pace map[string]any) (*view.ReplayPreview, error) {
 	in := s.request()
-	for name, value := range pace {
-		in[name] = value
-	}
+	maps.Copy(in, pace)
 	in["dry_run"] = true
 	p := new(view.ReplayPreview)
 	return p, v.Do("POST", v.API("replays"), in, p)

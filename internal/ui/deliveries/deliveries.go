@@ -35,7 +35,7 @@ func Section() site.Section {
 			{Path: "/ui/deliveries", Template: "deliveries.html", Title: "Deliveries", Place: place, Live: []string{"deliveries-rows"}, Load: loadList},
 			{
 				Path: "/ui/deliveries/{id}", Template: "deliveries-one.html", Title: "Delivery", Place: place,
-				Live: []string{"deliveries-head", "deliveries-timeline", "deliveries-attempts", "deliveries-attempt"}, Load: loadDelivery,
+				Live: []string{"deliveries-head", "deliveries-actions", "deliveries-timeline", "deliveries-attempts", "deliveries-attempt"}, Load: loadDelivery,
 			},
 			redeliver, cancel,
 			{Path: "/ui/events", Template: "deliveries-events.html", Title: "Events", Place: place, Live: []string{"deliveries-event-rows"}, Load: loadEvents},

@@ -37,8 +37,8 @@ func Section() site.Section {
 	return site.Section{
 		Templates: templates,
 		Pages: []site.Page{
-			{Path: path, Template: "playground.html", Title: "Playground", Place: "Playground", Load: load},
-			{Path: path + "/apply", Template: "playground-apply.html", Title: "Apply a policy", Place: "Playground", Writes: true, Load: loadApply},
+			{Path: path, Template: "playground.html", Title: "Playground", Place: "Playground", Inside: true, Load: load},
+			{Path: path + "/apply", Template: "playground-apply.html", Title: "Apply a policy", Place: "Playground", Inside: true, Writes: true, Load: loadApply},
 		},
 		Actions: []site.Action{{Path: path + "/apply", Do: doApply}},
 	}
