@@ -101,20 +101,13 @@ func TestAnotherTenantFindsAndChangesNothing(t *testing.T) {
 		for _, query := range []string{"", "?tenant=acme", "?tenant=" + s.Acme.Text, "?endpoint=main", "?q=main"} {
 			path := s.path(p.Path) + query
 			page := b.Send(http.MethodGet, path, nil)
-			want := page.Status == http.StatusOK
-			if strings.Contains(p.Path, "{") || p.Operator {
-				want = page.Status == http.StatusNotFound
-			} else if query == "?endpoint=main" {
-				want = page.Status < 500
-			}
-			if !want {
+			hidden := strings.Contains(p.Path, "{") || p.Operator
+			if hidden && page.Status != http.StatusNotFound || page.Status >= http.StatusInternalServerError {
 				t.Errorf("%s = %d", path, page.Status)
 			}
-			text := strings.ReplaceAll(page.Body, path, "") // the address of the page itself
-			text = strings.ReplaceAll(text, url.QueryEscape(path), "")
 			for _, id := range ids {
 				if strings.Contains(page.Text(), id) && !strings.Contains(path, id) {
-					t.Errorf("%s shows %s:\n%s", path, id, text)
+					t.Errorf("%s shows %s:\n%s", path, id, page.Text())
 				}
 			}
 		}

@@ -79,20 +79,21 @@ func TestNothingInAnAddressRuns(t *testing.T) {
 		"actor", "preset", "group", "state", "policy", "id", "delivery_ids", "next", "note", "attempt",
 	}
 	b := s.Login(s.Admin)
+	all, drawn := append([]string{"\x00<bwx>", "\xff\xfe<bwx>"}, vectors...), 0
 	for _, p := range pages() {
-		for i, vector := range append(vectors, "\x00<bwx>", "\xff\xfe<bwx>") {
+		const rounds = 5 // not all names at once: the first that is refused hides the others
+		for round := range rounds {
 			q := url.Values{}
-			for j, name := range names {
-				if (i+j)%4 == 0 || len(names) == 1 { // each name gets each kind in one of the pages, and no page all at once
-					q.Set(name, vector)
-				}
+			for i := round; i < len(names); i += rounds {
+				q.Set(names[i], all[(i+drawn)%len(all)])
+				drawn++
 			}
 			path := s.path(p.Path) + "?" + q.Encode()
 			safe(t, path, b.Send(http.MethodGet, path, nil))
 		}
 		if before, rest, found := strings.Cut(p.Path, "{"); found {
 			_, after, _ := strings.Cut(rest, "}")
-			for _, vector := range vectors {
+			for _, vector := range []string{vectors[1], all[drawn%len(all)], hostile} {
 				path := before + url.PathEscape(vector) + after
 				page := b.Send(http.MethodGet, path, nil)
 				safe(t, path, page)
@@ -192,7 +193,7 @@ func TestOddRequestsAreAnsweredQuietly(t *testing.T) {
 			if p.Status >= 500 || p.Status == http.StatusOK && method != http.MethodGet && method != http.MethodHead {
 				t.Errorf("%s %s = %d", method, path, p.Status)
 			}
-			if to := p.Header.Get("Location"); to != "" && (!strings.HasPrefix(to, "/ui") || strings.HasPrefix(to, "//")) {
+			if to := p.Header.Get("Location"); to != "" && (!strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//")) {
 				t.Errorf("%s %s leads to %s", method, path, to)
 			}
 			if strings.Contains(p.Body, "whsec_") || strings.Contains(p.Body, "package ui") {
