@@ -27,7 +27,11 @@ func AlertSentence(a *view.Alert, now time.Time) Sentence {
 	if a.Status == "resolved" {
 		return Sentence{Say: t}
 	}
-	return Sentence{say(t, acked(a, now)), say(RuleOf(a.Rule).Do)}
+	s := Sentence{Say: say(t, acked(a, now))}
+	if a.Summary == "" { // else it says so itself
+		s.Do = say(RuleOf(a.Rule).Do)
+	}
+	return s
 }
 
 // acked tells who knows of it, with a blank before it.

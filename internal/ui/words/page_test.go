@@ -229,13 +229,13 @@ func TestAlertSentences(t *testing.T) {
 	const says = "ep_1 has been down for 34 m. It fires since 01:08:40, for 2 h 04 m."
 	const do = " Ask whoever runs it; held deliveries expire in the end."
 	for want, a := range map[string]view.Alert{
-		says + do: firing(func(*view.Alert) {}),
-		says + " Acknowledged by key_1 at 03:12:40; it is repeated no more." + do: firing(func(a *view.Alert) { a.AckedBy, a.AckedAt = new("key_1"), stamp(0) }),
-		says + " Acknowledged by key_1: “on it”; it is not repeated before 04:12:40." + do: firing(func(a *view.Alert) {
+		says: firing(func(*view.Alert) {}),
+		says + " Acknowledged by key_1 at 03:12:40; it is repeated no more.": firing(func(a *view.Alert) { a.AckedBy, a.AckedAt = new("key_1"), stamp(0) }),
+		says + " Acknowledged by key_1: “on it”; it is not repeated before 04:12:40.": firing(func(a *view.Alert) {
 			a.AckedBy, a.AckNote, a.SnoozedUntil = new("key_1"), new("on it"), stamp(time.Hour)
 		}),
-		says + " Acknowledged by key_1; it is repeated again." + do:        firing(func(a *view.Alert) { a.AckedBy, a.SnoozedUntil = new("key_1"), stamp(-time.Second) }),
-		says + " It began 5 times; from now on only its end is told." + do: firing(func(a *view.Alert) { a.Flapping, a.Count = true, 5 }),
+		says + " Acknowledged by key_1; it is repeated again.":             firing(func(a *view.Alert) { a.AckedBy, a.SnoozedUntil = new("key_1"), stamp(-time.Second) }),
+		says + " It began 5 times; from now on only its end is told.":      firing(func(a *view.Alert) { a.Flapping, a.Count = true, 5 }),
 		"ep_1 has been down for 34 m. It lasted 1 h 04 m, until 02:12:40.": firing(func(a *view.Alert) { a.Status, a.ResolvedAt = "resolved", stamp(-time.Hour) }),
 		"ep_1 has been down for 34 m. It is over.":                         firing(func(a *view.Alert) { a.Status = "resolved" }),
 		"Breaker open for long." + do:                                      {Rule: "breaker_open_long", Status: "firing"},
