@@ -188,9 +188,8 @@ func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
 // acknowledges its alert, probes it when it is healed, and sees it recover.
 func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
 	h := newHouse(t)
-	policy := map[string]any{"breaker": map[string]any{"window": "10s", "min_requests": 3}}
 	var made struct{ ID string }
-	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/endpoints", map[string]any{"url": h.to + "/hook", "uid": "hook", "policy": policy}, &made)
+	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/endpoints", map[string]any{"url": h.to + "/hook", "uid": "hook"}, &made)
 	h.status.Store(http.StatusServiceUnavailable)
 	for range 30 {
 		h.publish("order.paid")

@@ -36,7 +36,7 @@ func TestNothingThatOthersWroteRuns(t *testing.T) {
 		"headers": map[string]string{"X-Evil": vectors[1]},
 	}, &endpoint)
 	h.call(http.StatusAccepted, http.MethodPost, "/v1/tenants/default/events", map[string]any{"type": "order.paid", "payload": map[string]any{"note": hostile, vectors[1]: vectors[3]}}, &event)
-	h.call(http.StatusCreated, http.MethodPost, "/v1/alert-channels", map[string]any{"name": vectors[1], "kind": "webhook", "url": h.to}, &channel)
+	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/alert-channels", map[string]any{"name": vectors[1], "kind": "webhook", "url": h.to}, &channel)
 	h.call(http.StatusCreated, http.MethodPost, "/v1/keys", map[string]any{"name": vectors[2], "scope": "tenant:write", "tenant": "default"}, &key)
 	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/portal-links", map[string]any{}, &link)
 	var dead struct{ Data []struct{ ID string } }
