@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -124,6 +125,12 @@ func (b *tab) says(want string) {
 	}
 }
 
+// has reports whether the page has an element.
+func (b *tab) has(selector string) bool {
+	b.t.Helper()
+	return get(b, "look for "+selector, chromedp.Evaluate[bool]("document.querySelector("+strconv.Quote(selector)+") !== null"))
+}
+
 // press gives a key to whatever has the focus.
 func (b *tab) press(keys string) {
 	b.t.Helper()
@@ -201,13 +208,14 @@ func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
 	b.eventually("the overview tells of the open breaker", func() bool { return strings.Contains(b.text("main"), "open") })
 
 	b.submit("g a", 200, chromedp.Steps(chromedp.KeyEvent("g"), chromedp.KeyEvent("a")))
-	b.eventually("the alert fires", func() bool { return strings.Contains(b.text("main"), "breaker_open") })
+	b.eventually("the alert fires", func() bool { return b.has("main tr a[href*='/ui/alerts/alr_']") })
 	b.press("j")
 	b.submit("open the alert", 200, chromedp.KeyEvent(kb.Enter))
 	b.submit("acknowledge", 200, chromedp.KeyEvent("a"))
 	b.says("cknowledged")
 
 	b.submit("g e", 200, chromedp.Steps(chromedp.KeyEvent("g"), chromedp.KeyEvent("e")))
+	b.eventually("the endpoint is listed", func() bool { return b.has("main tr a[href*='/ui/endpoints/ep_']") })
 	b.press("j")
 	b.submit("open the endpoint", 200, chromedp.KeyEvent(kb.Enter))
 	b.eventually("the page says that deliveries are held", func() bool { return strings.Contains(b.text("main"), "held") })

@@ -219,11 +219,15 @@ func get[T any](b *tab, what string, action chromedp.Action[T]) T {
 		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	out, err := chromedp.Run(ctx, action)
-	if err != nil {
-		b.t.Fatalf("%s: %v", what, err)
+	for {
+		out, err := chromedp.Run(ctx, action)
+		switch {
+		case err == nil:
+			return out
+		case !strings.Contains(err.Error(), "No node with given id"): // its block was swapped between finding and reading it
+			b.t.Fatalf("%s: %v", what, err)
+		}
 	}
-	return out
 }
 
 // visit opens a page that must be there.

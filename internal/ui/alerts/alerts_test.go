@@ -38,7 +38,7 @@ func TestFiringAlertsSayWhatToDo(t *testing.T) {
 		a.Level, a.Severity, a.Summary, a.Value, a.Threshold = hook.LevelSystem, hook.SeverityPage, "2 GiB are left.", 2<<30, 5<<30
 	})
 	p := w.Login(w.Admin).Open("/ui/alerts")
-	p.Says("2 firing : 1 page and 1 warning", "retry_storm 505 retries for 53 first attempts. Tell its owner which answers it gives.",
+	p.Says("2 firing : 1 page and 1 warning", "retry_storm 505 retries for 53 first attempts.",
 		"api.acme.example /hook orders-acme", "9.5 limit 5", "log waiting", "the whole server", "2.15 GB at least 5.37 GB", "Ack retry_storm of https://api.acme.example/hook",
 		"Nothing has fired")
 	p.Has("/ui/alerts/"+id+"/ack", `data-row="`+id+`"`, `class="f-retry"`, "2 alerts of 2 rules in the last 24 hours; 2 fire now.")

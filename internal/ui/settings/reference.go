@@ -20,8 +20,11 @@ type presets struct {
 	Presets []preset
 }
 
+// A page with the pictures of all presets would be large: one is shown at a time.
+
 type preset struct {
 	view.Preset
+	Open    bool
 	Span    string
 	Picture any
 	Text    string // of the policy
@@ -32,9 +35,12 @@ func loadPresets(v *site.Visit) (any, error) {
 	if err := v.Get(v.Server("presets"), nil, &list); err != nil {
 		return nil, err
 	}
-	c := &presets{Tabs: tabs(v)}
+	c, open := &presets{Tabs: tabs(v)}, v.Query("preset")
+	if open == "" && len(list.Data) > 0 {
+		open = list.Data[0].Name
+	}
 	for _, p := range list.Data {
-		shown := preset{Preset: p, Text: indent(p.Policy), Span: "one attempt"}
+		shown := preset{Preset: p, Open: p.Name == open, Text: indent(p.Policy), Span: "one attempt"}
 		ladder := chart.Ladder{}
 		for _, s := range p.Ladder {
 			ladder.Rungs = append(ladder.Rungs, chart.Rung{Floor: span(s.Min), Mean: span(s.Mean), Ceiling: span(s.Max)})
@@ -42,7 +48,9 @@ func loadPresets(v *site.Visit) (any, error) {
 		if n := len(p.Ladder); n > 0 {
 			shown.Span = words.Count(n+1, "attempt", "attempts") + " over " + words.Duration(span(p.Ladder[n-1].CumulativeMean)) + " on average"
 			ladder.Sentence = p.Name + ": " + shown.Span + "."
-			shown.Picture = ladder.HTML()
+			if shown.Open {
+				shown.Picture = ladder.HTML()
+			}
 		}
 		c.Presets = append(c.Presets, shown)
 	}
