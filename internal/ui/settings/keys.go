@@ -109,7 +109,7 @@ func findKey(v *site.Visit, id string) (*view.Key, error) {
 			}
 		}
 		if list.NextCursor == nil {
-			break
+			return nil, &site.Problem{Status: http.StatusNotFound, Detail: "There is no such key."}
 		}
 		q.Set("cursor", *list.NextCursor)
 	}

@@ -96,8 +96,8 @@ func Wrong(field, message string) *Problem {
 	return &Problem{Status: http.StatusUnprocessableEntity, Code: "validation_failed", Detail: message, Errors: []FieldError{{Path: field, Message: message}}}
 }
 
-// act carries out a form.
-func (s *Site) act(w http.ResponseWriter, r *http.Request, a *Action) {
+// act carries out a form of a page, which may be nil.
+func (s *Site) act(w http.ResponseWriter, r *http.Request, a *Action, page *Page) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		s.refuse(w, r, http.StatusBadRequest, "The form could not be read.", "It may have at most 256 KiB.")
@@ -125,6 +125,10 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, a *Action) {
 	}
 	if !v.Me.Writes() {
 		s.showProblem(w, v.Frame, &Problem{Status: http.StatusForbidden, Detail: "Your key may read, and change nothing."})
+		return
+	}
+	if page != nil && !page.isFor(&v.Me) {
+		s.showProblem(w, v.Frame, notFound())
 		return
 	}
 	done, err := a.Do(v)

@@ -217,10 +217,15 @@ func (s *Site) timed(w http.ResponseWriter, began time.Time) {
 
 // load reads a page, if it is there for the visitor.
 func (s *Site) load(v *Visit, p *Page) (any, error) {
-	if p.Operator && !v.Me.Operator() || p.Inside && v.Me.Portal || p.Writes && !v.Me.Writes() {
+	if !p.isFor(&v.Me) {
 		return nil, notFound()
 	}
 	return p.Load(v)
+}
+
+// isFor reports whether the page is there for a visitor.
+func (p *Page) isFor(m *Me) bool {
+	return (!p.Operator || m.Operator()) && (!p.Inside || !m.Portal) && (!p.Writes || m.Writes())
 }
 
 func (s *Site) askLogin(w http.ResponseWriter, r *http.Request) {

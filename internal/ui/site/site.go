@@ -113,9 +113,21 @@ func (s *Site) add(section Section) error {
 		s.mux.HandleFunc("GET "+d.Path, func(w http.ResponseWriter, r *http.Request) { s.download(w, r, &d) })
 	}
 	for _, a := range section.Actions {
-		s.mux.HandleFunc("POST "+a.Path, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, &a) })
+		page := pageOf(&a, section.Pages)
+		s.mux.HandleFunc("POST "+a.Path, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, &a, page) })
 	}
 	return nil
+}
+
+// pageOf returns the page that the form of an action stands on: who does not have the
+// page cannot send the form. nil: the form stands on several.
+func pageOf(a *Action, pages []Page) *Page {
+	for i := range pages {
+		if a.Form == nil && pages[i].Path == a.Path {
+			return &pages[i]
+		}
+	}
+	return a.Form
 }
 
 const staticPath = "/ui/static/"

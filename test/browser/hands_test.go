@@ -1,0 +1,228 @@
+package browser_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/breakwaterhq/breakwater/test/program"
+)
+
+// house is a server of a test's own, with one destination that does as told.
+type house struct {
+	t       *testing.T
+	url     string
+	to      string // the destination
+	status  atomic.Int64
+	arrived atomic.Int64
+	text    atomic.Value // of its answers
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	needBrowser(t)
+	h := &house{t: t}
+	h.status.Store(http.StatusOK)
+	h.text.Store("")
+	destination := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		h.arrived.Add(1)
+		text := h.text.Load().(string)
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("X-Evil", strings.Map(printable, text))
+		w.WriteHeader(int(h.status.Load()))
+		_, _ = io.WriteString(w, text)
+	}))
+	t.Cleanup(destination.Close)
+	h.to = destination.URL
+	var log lockedBuffer
+	p, err := program.Serve(&program.Options{Binary: binary, Dir: t.TempDir(), Listen: fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), Log: &log})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	t.Cleanup(func() {
+		_ = p.Cmd.Process.Kill()
+		<-p.Done
+		if text := log.String(); strings.Contains(text, "panic") || strings.Contains(text, "template failed") || strings.Contains(text, "page failed") {
+			t.Errorf("the log says\n%s", text)
+		}
+	})
+	h.url = p.URL
+	return h
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r > '~' {
+		return '?'
+	}
+	return r
+}
+
+// call asks the API as the operator.
+func (h *house) call(status int, method, path string, body, out any) {
+	h.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, bytes.NewReader(text))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+program.AdminKey)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	got, _ := io.ReadAll(answer.Body)
+	if answer.StatusCode != status {
+		h.t.Fatalf("%s %s = %d %s", method, path, answer.StatusCode, got)
+	}
+	if out != nil {
+		if err := json.Unmarshal(got, out); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+func (h *house) publish(kind string) string {
+	h.t.Helper()
+	var made struct{ ID string }
+	h.call(http.StatusAccepted, http.MethodPost, "/v1/tenants/default/events", map[string]any{"type": kind, "payload": map[string]any{"order": 42}}, &made)
+	return made.ID
+}
+
+// again loads a page until it says something: what somebody does who has no scripts.
+func (b *tab) again(path, want string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		b.visit(path)
+		if text := b.text("main"); strings.Contains(text, want) {
+			return
+		} else if time.Now().After(deadline) {
+			b.t.Fatalf("%s does not say %q within %v; it says %q", path, want, patience, text)
+		}
+	}
+}
+
+// says fails unless the page shows a text.
+func (b *tab) says(want string) {
+	b.t.Helper()
+	if text := b.text("main"); !strings.Contains(text, want) {
+		b.t.Errorf("%s does not say %q; it says %q", b.path(), want, text)
+	}
+}
+
+// has reports whether the page has an element.
+func (b *tab) has(selector string) bool {
+	b.t.Helper()
+	return get(b, "look for "+selector, chromedp.Evaluate[bool]("document.querySelector("+strconv.Quote(selector)+") !== null"))
+}
+
+// press gives a key to whatever has the focus.
+func (b *tab) press(keys string) {
+	b.t.Helper()
+	b.do("press "+keys, chromedp.KeyEvent(keys))
+}
+
+// TestEverythingIsDoneByClicksWithoutScripts makes an endpoint, tests, halts and repairs
+// it, and cleans up after its outage.
+func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
+	h := newHouse(t)
+	b := open(t, h.url, desk)
+	b.withoutScript()
+	b.login(program.AdminKey)
+
+	b.follow("nav a[href='/ui/endpoints']")
+	b.follow("main a[href^='/ui/endpoints/new']")
+	b.fill("#url", h.to+"/hook")
+	b.fill("#types", "order.*")
+	b.do("choose the tenant", chromedp.Focus(chromedp.CSS("#of")), chromedp.KeyEvent("default"))
+	b.follow("main form[method=post] .actions button")
+	b.says("whsec_")
+	b.follow("main a[href^='/ui/endpoints/ep_']")
+	at, _, _ := strings.Cut(b.path(), "?")
+
+	b.follow("form[action*='/test'] button")
+	b.again(b.path(), "200")
+
+	b.follow("form[action*='/pause'] button")
+	b.says("Paused")
+	b.follow("form[action*='/resume'] button")
+	b.visit(at)
+	if strings.Contains(b.text("main .sub"), "Paused") {
+		t.Error("it is still paused")
+	}
+
+	h.status.Store(http.StatusUnprocessableEntity) // not tried again
+	for range 3 {
+		h.publish("order.paid")
+	}
+	b.again("/ui/dead-letters", "3")
+	b.again("/ui/deliveries?status=dead", "3 deliveries")
+	h.status.Store(http.StatusOK)
+	b.follow("main tbody a[href^='/ui/deliveries/dlv_']")
+	one, _, _ := strings.Cut(b.path(), "?")
+	b.follow("main a[href*='/redeliver']")
+	b.follow("main form[method=post] button")
+	b.again(one, "Delivered")
+
+	b.visit("/ui/replays/new?tenant=default&all=true")
+	b.follow("button[name=do][value=start]")
+	b.again(b.path(), "100")
+	b.again("/ui/deliveries?status=dead", "No")
+
+	b.follow("form[action='/ui/logout'] button")
+	b.visit("/ui")
+	if !strings.HasPrefix(b.path(), "/ui/login") {
+		t.Errorf("after logging out the page is %s", b.path())
+	}
+}
+
+// TestOperatorNeedsNoMouseInAnOutage goes from the login to the endpoint that is down,
+// acknowledges its alert, probes it when it is healed, and sees it recover.
+func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
+	h := newHouse(t)
+	var made struct{ ID string }
+	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/endpoints", map[string]any{"url": h.to + "/hook", "uid": "hook"}, &made)
+	h.status.Store(http.StatusServiceUnavailable)
+	for range 30 {
+		h.publish("order.paid")
+	}
+	b := open(t, h.url, desk)
+	b.visit("/ui/login")
+	b.press(program.AdminKey) // the field has the focus
+	b.submit("log in", 200, chromedp.KeyEvent(kb.Enter))
+	b.eventually("the overview tells of the open breaker", func() bool { return strings.Contains(b.text("main"), "open") })
+
+	b.submit("g a", 200, chromedp.Steps(chromedp.KeyEvent("g"), chromedp.KeyEvent("a")))
+	b.eventually("the alert fires", func() bool { return b.has("main tr a[href*='/ui/alerts/alr_']") })
+	b.press("j")
+	b.submit("open the alert", 200, chromedp.KeyEvent(kb.Enter))
+	b.submit("acknowledge", 200, chromedp.KeyEvent("a"))
+	b.says("cknowledged")
+
+	b.submit("g e", 200, chromedp.Steps(chromedp.KeyEvent("g"), chromedp.KeyEvent("e")))
+	b.eventually("the endpoint is listed", func() bool { return b.has("main tr a[href*='/ui/endpoints/ep_']") })
+	b.press("j")
+	b.submit("open the endpoint", 200, chromedp.KeyEvent(kb.Enter))
+	b.eventually("the page says that deliveries are held", func() bool { return strings.Contains(b.text("main"), "held") })
+	h.status.Store(http.StatusOK)
+	b.submit("probe", 200, chromedp.KeyEvent("b"))
+	b.eventually("the endpoint recovers by itself on the open page", func() bool {
+		text := b.text("main .head")
+		return !strings.Contains(text, "Probe now") && !strings.Contains(text, "Holding")
+	})
+}
