@@ -21,6 +21,7 @@ type presetInput struct {
 type previewInput struct {
 	Body struct {
 		Policy   json.RawMessage `json:"policy" doc:"A policy level, tried over the server's."`
+		Tenant   string          `json:"tenant,omitempty" maxLength:"64" doc:"ten_…: tried over the level of this tenant too."`
 		Simulate *trial.Outage   `json:"simulate,omitempty" doc:"An outage to play in virtual time: nothing is sent. One runs at a time; what would take more than 2 s of computing is refused with 422."`
 	}
 }
@@ -58,10 +59,14 @@ func (a *API) getPreset(_ context.Context, _ *rest.Call, in *presetInput) (*rest
 
 // previewPolicy resolves a candidate as an endpoint's level, so that the
 // operator's limits hold for it.
-func (a *API) previewPolicy(ctx context.Context, _ *rest.Call, in *previewInput) (*rest.Output[view.PolicyPreview], error) {
+func (a *API) previewPolicy(ctx context.Context, c *rest.Call, in *previewInput) (*rest.Output[view.PolicyPreview], error) {
+	below, err := a.levelOfTenant(ctx, c, in.Body.Tenant)
+	if err != nil {
+		return nil, err
+	}
 	bad := &rest.Invalid{}
 	level := newPolicy(bad, in.Body.Policy)
-	resolved, err := a.checkPolicy(bad, nil, level, false)
+	resolved, err := a.checkPolicy(bad, below, level, false)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +79,19 @@ func (a *API) previewPolicy(ctx context.Context, _ *rest.Call, in *previewInput)
 	}
 	out.Body.Simulation, err = a.bench.Play(ctx, &resolved.Policy, in.Body.Simulate)
 	return out, err
+}
+
+// levelOfTenant reads the policy level of a tenant; none for no tenant.
+func (a *API) levelOfTenant(ctx context.Context, c *rest.Call, text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
+	id, err := hook.TenantPrefix.Parse(text)
+	if err != nil || c.Key.TenantID != 0 && c.Key.TenantID != id {
+		return nil, hook.ErrNotFound
+	}
+	t, err := a.cfg.Store.TenantByID(ctx, id)
+	return t.Policy, err
 }
 
 // resolve expands a stored policy over the server's level. The operator's

@@ -137,7 +137,7 @@ var allowed = map[string]imports{
 	"internal/ui": {own: in(
 		"internal/ui/session", "internal/ui/site", "internal/ui/static",
 		"internal/ui/alerts", "internal/ui/deadletters", "internal/ui/deliveries", "internal/ui/endpoints", "internal/ui/find", "internal/ui/overview",
-		"internal/ui/playground", "internal/ui/settings",
+		"internal/ui/playground", "internal/ui/settings", "internal/ui/tenants",
 	)},
 	"internal/ui/site": {own: in("internal/hook", "internal/portal", "internal/api/rest", "internal/api/view", "internal/ui/brand", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
@@ -148,6 +148,7 @@ var allowed = map[string]imports{
 	"internal/ui/settings":    section,
 	"internal/ui/find":        section,
 	"internal/ui/endpoints":   section,
+	"internal/ui/tenants":     section,
 	"internal/ui/uitest": {own: in(
 		"internal/api", "internal/api/rest", "internal/api/view", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
 	)},

@@ -63,6 +63,7 @@ func (s *session) banner(started app.Started, dev bool) {
 	fmt.Fprintf(&b, "breakwater %s listening on %s\n", Version(), started.URL)
 	if !s.quiet {
 		fmt.Fprintf(&b, "store %s, node %s\n", started.Store, started.Node)
+		fmt.Fprintf(&b, "dashboard %s/ui\n", started.URL)
 	}
 	if started.AdminKey != "" {
 		kept := "shown once"

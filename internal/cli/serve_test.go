@@ -86,6 +86,9 @@ func TestFirstMinute(t *testing.T) {
 	if url == nil || !strings.Contains(banner, "(shown once, kept in "+filepath.Join(dataDir, "admin.key")+")") {
 		t.Fatalf("banner:\n%s(exit %d)", banner, stop())
 	}
+	if !strings.Contains(banner, "dashboard "+url[1]+"/ui\n") {
+		t.Errorf("banner:\n%s", banner)
+	}
 	environ := []string{"BREAKWATER_URL=" + url[1], "BREAKWATER_DATA_DIR=" + dataDir}
 	run := func(want string, args ...string) string {
 		t.Helper()

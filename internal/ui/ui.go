@@ -15,6 +15,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 	"github.com/breakwaterhq/breakwater/internal/ui/settings"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
+	"github.com/breakwaterhq/breakwater/internal/ui/tenants"
 )
 
 // Config is what New needs. Fields are required unless a default is named.
@@ -48,6 +49,7 @@ func sections() []site.Section {
 	return []site.Section{
 		overview.Section(),
 		find.Section(),
+		tenants.Section(),
 		endpoints.Section(),
 		deliveries.Section(),
 		deadletters.Section(),

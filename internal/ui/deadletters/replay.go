@@ -73,7 +73,7 @@ func (c *replay) pace() {
 	c.Most = max(r.PerMinute, int(float64(r.PerMinute)*r.MaxMultiple))
 	switch {
 	case !c.Active:
-		c.Next = "was the last pace"
+		c.Next = "began at " + words.Number(r.PerMinute)
 	case r.Status == "paused":
 		c.Next = "goes on at " + words.Number(r.PerMinute)
 	case r.CurrentPerMinute >= c.Most:

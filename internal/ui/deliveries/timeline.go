@@ -106,6 +106,9 @@ func (c *course) pauses() (holds, waits []chart.Pause) {
 		if due.IsZero() {
 			due = time.Time(d.DueAt)
 		}
+		if due.Before(from) {
+			due = from // a probe in between did not change when it is due
+		}
 		reason := "as soon as its lane lets it"
 		if d.WaitingFor != nil {
 			reason = words.WaitingForOf(*d.WaitingFor).Word

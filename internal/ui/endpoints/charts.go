@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -46,6 +45,7 @@ func (p *one) readCharts(v *site.Visit) (charts, error) {
 	}
 	s := p.live
 	if c.Window != "15m" {
+		s = view.Stats{} // nothing of the other window is written over
 		if err := v.Get(v.API("endpoints", p.Endpoint.ID, "stats"), url.Values{"window": {c.Window}}, &s); err != nil {
 			return c, err
 		}
@@ -64,6 +64,7 @@ func (p *one) readCharts(v *site.Visit) (charts, error) {
 	}
 	p.events = events.Data
 	p.findPause(v)
+	p.lastProbe()
 	g := p.gateCourse(w)
 	c.Ribbon, c.Gate = g.draw(w)
 	c.probes = int64(min(s.Totals.Probe, math.MaxInt64)) //nolint:gosec // bounded
@@ -109,6 +110,29 @@ func (p *one) findPause(v *site.Visit) {
 	q := url.Values{"endpoint": {p.Endpoint.ID}, "type": {"endpoint.paused", "endpoint.disabled"}, "limit": {"1"}}
 	if err := v.Get(v.API("operational-events"), q, &older); err == nil && len(older.Data) > 0 {
 		p.paused = &older.Data[0]
+	}
+}
+
+// lastProbe takes the latest probe for the last answer: what it carried is not among
+// the deliveries that were read.
+func (p *one) lastProbe() {
+	for i := range p.events {
+		e := &p.events[i]
+		if e.Type != "breaker.probe_failed" || p.last != nil && !time.Time(e.At).After(time.Time(p.last.At)) {
+			continue
+		}
+		var d struct {
+			Reason string `json:"reason"`
+		}
+		if json.Unmarshal(e.Detail, &d) != nil || d.Reason == "" {
+			return
+		}
+		last := &view.Last{Class: "down", Reason: d.Reason, At: e.At}
+		if old := p.last; old != nil && old.Reason == d.Reason {
+			last.Class, last.StatusCode, last.LatencyMS = old.Class, old.StatusCode, old.LatencyMS
+		}
+		p.last = last
+		return
 	}
 }
 
@@ -264,10 +288,10 @@ func (c *charts) draw(s *view.Stats, w chart.Window, g *course, now time.Time) {
 	base := chart.Plot{Window: w, Times: times, Bucket: step, Bands: g.bands, NoTimes: true}
 
 	requests := base
-	requests.Title, requests.Sentence, requests.Height, requests.Probes = "Requests/s", "First attempts, retries and what was accepted, per second.", 84, g.probes
+	requests.Title, requests.Sentence, requests.Height, requests.Probes = "Requests/s", "First attempts, retries and what was accepted, per second.", 104, probesOf(points, step, g.probes)
 	requests.Areas = []chart.Series{
 		series("first", chart.First, words.PerSecond, rate(func(p *view.StatsPoint) uint64 { return p.First })),
-		series("other", chart.Replay, words.PerSecond, rate(func(p *view.StatsPoint) uint64 { return p.Other })),
+		series("replay", chart.Replay, words.PerSecond, rate(func(p *view.StatsPoint) uint64 { return p.Replay + p.Manual })),
 		series("retry", chart.Retry, words.PerSecond, rate(func(p *view.StatsPoint) uint64 { return p.Retry })),
 	}
 	requests.Lines = []chart.Series{series("accepted", chart.Accepted, words.PerSecond, rate(func(p *view.StatsPoint) uint64 { return p.Accepted }))}
@@ -281,9 +305,9 @@ func (c *charts) draw(s *view.Stats, w chart.Window, g *course, now time.Time) {
 	waiting := base
 	waiting.Title, waiting.Sentence, waiting.Height, waiting.Y = "Waiting", "Deliveries that wait, by what they wait for.", 80, chart.Axis{Whole: true}
 	waiting.Areas = []chart.Series{
-		series("ready", chart.Ready, count, gauge(func(g *view.Gauges) *uint64 { return g.Ready })),
+		series("ready", chart.Ready, count, gauge(func(g *view.Gauges) *uint64 { return larger(g.Ready, g.Held) })),
 		series("retry", chart.Retry, count, gauge(func(g *view.Gauges) *uint64 { return g.Retrying })),
-		series("held", chart.Held, count, gauge(func(g *view.Gauges) *uint64 { return g.Held })),
+		series("held", chart.Held, count, gauge(func(g *view.Gauges) *uint64 { return larger(g.Held, g.Ready) })),
 	}
 
 	latency := base
@@ -307,7 +331,7 @@ func (c *charts) draw(s *view.Stats, w chart.Window, g *course, now time.Time) {
 	for _, p := range []*chart.Plot{&requests, &limit, &waiting, &latency, &success} {
 		entries := p.Entries()
 		if p == &requests {
-			entries = append(entries, chart.Entry{Style: chart.Probes, Name: "probe failed", Now: strconv.Itoa(len(g.probes))})
+			entries = append(entries, chart.Entry{Style: chart.Probes, Name: "probe", Now: words.Number(c.probes)})
 		}
 		c.Plots = append(c.Plots, plot{p.Picture(), chart.Side(p.Title, entries)})
 	}
@@ -315,6 +339,23 @@ func (c *charts) draw(s *view.Stats, w chart.Window, g *course, now time.Time) {
 	all.Areas = slices.Concat(requests.Areas, waiting.Areas)
 	all.Lines = slices.Concat(requests.Lines, latency.Lines, success.Lines)
 	c.Data = all.Data()
+}
+
+// probesOf are the times of probes: the middle of each piece that had some, and what
+// was told of since.
+func probesOf(points []view.StatsPoint, step time.Duration, told []time.Time) []time.Time {
+	var out []time.Time
+	for i := range points {
+		if points[i].Probe > 0 {
+			out = append(out, time.Time(points[i].At).Add(step/2))
+		}
+	}
+	for _, t := range told {
+		if len(points) == 0 || !t.Before(time.Time(points[len(points)-1].At).Add(step)) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // waited is the most that waited at a time.
@@ -333,6 +374,16 @@ func gauge(of func(*view.Gauges) *uint64) figure {
 		}
 		return math.NaN()
 	}
+}
+
+// larger is n unless the other is more. Gauges are the most of a piece of time: where
+// a lane opens or closes in it, what was held was ready before or after, and counts
+// once.
+func larger(n, other *uint64) *uint64 {
+	if n != nil && other != nil && *other > *n {
+		return new(uint64)
+	}
+	return n
 }
 
 func quantile(of func(*view.Latency) *float64) figure {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,9 +33,7 @@ type preview struct {
 	Asked   bool // somebody pressed the button
 	Changes []change
 	Note    string
-	Steps   []view.Step
-	Span    view.Span
-	Ladder  template.HTML
+	Ladder  ladder
 	Warning []string
 }
 
@@ -84,15 +81,11 @@ func newForm(v *site.Visit, f *site.Form, e *view.Endpoint) (*formContent, error
 
 // previewOf asks the API what a level of policy gives; nil: it is wrong.
 func previewOf(v *site.Visit, e *view.Endpoint, level json.RawMessage) *preview {
-	in := map[string]any{"policy": level}
-	if e != nil {
-		in["tenant"] = e.Tenant
-	}
-	var after view.Policy
-	if err := v.Do(http.MethodPost, v.Server("policies", "preview"), in, &after); err != nil {
+	after, err := tryPolicy(v, e, level)
+	if err != nil {
 		return nil
 	}
-	p := &preview{Steps: after.Ladder, Span: after.Span, Ladder: ladder(after.Ladder), Warning: after.Warnings}
+	p := &preview{Ladder: ladderOf(&after), Warning: after.Warnings}
 	var before view.Policy
 	if e == nil || v.Get(v.API("endpoints", e.ID, "policy"), nil, &before) != nil {
 		return p
@@ -112,6 +105,25 @@ func previewOf(v *site.Visit, e *view.Endpoint, level json.RawMessage) *preview 
 	}
 	slices.SortFunc(p.Changes, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
 	return p
+}
+
+// tryPolicy resolves a level of policy over those below it. The tenant of a new
+// endpoint may not be known yet.
+func tryPolicy(v *site.Visit, e *view.Endpoint, level json.RawMessage) (p view.Policy, err error) {
+	in := map[string]any{"policy": level}
+	switch {
+	case e != nil:
+		in["tenant"] = e.Tenant
+	case v.Me.Tenant != nil:
+		in["tenant"] = *v.Me.Tenant
+	case v.Tenant() != "":
+		var t view.Tenant
+		if err := v.Get(v.Server("tenants", v.Tenant()), nil, &t); err == nil {
+			in["tenant"] = t.ID
+		}
+	}
+	err = v.Do(http.MethodPost, v.Server("policies", "preview"), in, &p)
+	return p, err
 }
 
 // asked reports whether a form asks what it would do, and does nothing.
@@ -188,7 +200,7 @@ func showPreview(v *site.Visit, e *view.Endpoint, in map[string]any) (site.Done,
 		page = &editPage
 	}
 	level, _ := in["policy"].(json.RawMessage)
-	if err := v.Do(http.MethodPost, v.Server("policies", "preview"), map[string]any{"policy": level}, nil); err != nil {
+	if _, err := tryPolicy(v, e, level); err != nil {
 		return site.Done{}, err // beside the field
 	}
 	c, err := newForm(v, &site.Form{Values: v.Request.PostForm}, e)

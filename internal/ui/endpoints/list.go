@@ -1,9 +1,11 @@
 package endpoints
 
 import (
+	"cmp"
 	"html/template"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,7 +89,11 @@ func loadList(v *site.Visit) (any, error) {
 	}
 	owners := make(map[string]string)
 	for i := range lanes {
-		l.Rows = append(l.Rows, rowOf(v, &lanes[i], health[lanes[i].Endpoint], owners))
+		r, err := rowOf(v, &lanes[i], health[lanes[i].Endpoint], owners)
+		if err != nil {
+			return nil, err
+		}
+		l.Rows = append(l.Rows, r)
 	}
 	if len(l.Rows) == 0 {
 		n := words.Empty(words.NoEndpoints)
@@ -158,6 +164,8 @@ func (l *list) read(v *site.Visit) ([]view.Lane, error) {
 		if err := v.Get(v.API("lanes"), q, &some); err != nil {
 			return nil, err
 		}
+		// Those that hold up the most come first, as far as a page can tell.
+		slices.SortStableFunc(some.Data, func(a, b view.Lane) int { return cmp.Compare(depthOf(&b), depthOf(&a)) })
 		out = append(out, some.Data...)
 		if some.NextCursor != nil {
 			l.Next = strconv.Itoa(i) + ":" + *some.NextCursor
@@ -165,6 +173,13 @@ func (l *list) read(v *site.Visit) ([]view.Lane, error) {
 		}
 	}
 	return out, nil
+}
+
+func depthOf(l *view.Lane) int64 {
+	if l.RetryQueue.Depth == nil {
+		return 0
+	}
+	return *l.RetryQueue.Depth
 }
 
 // healthOf reads the day of some endpoints.
@@ -187,8 +202,15 @@ func healthOf(v *site.Visit, lanes []view.Lane) (map[string]*view.Strip, error) 
 	return out, nil
 }
 
-func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]string) row {
-	s := words.StateOf(l, nil, v.Now)
+// rowOf reads the last quarter of an hour of an endpoint beside its day: what it does
+// now, not what it did at night.
+func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]string) (row, error) {
+	var recent view.Stats
+	if err := v.Get(v.API("endpoints", l.Endpoint, "stats"), url.Values{"window": {"15m"}}, &recent); err != nil && !isMissing(err) {
+		return row{}, err
+	}
+	waiting := latest(recent.Series)
+	s := words.StateOf(l, &waiting, v.Now)
 	r := row{
 		Lane: *l, Address: words.OfURL(l.URL, 28), Name: site.Either(l.UID, l.Endpoint), Badge: s.Badge(), Types: words.Cut(strings.Join(l.Types, " "), 28),
 		Note: noteOf(l, s, v.Now), Success: words.None, Ratio: words.None, P99: words.None, Waiting: words.None, Limit: words.None, Stormy: l.Storm.Active,
@@ -199,20 +221,34 @@ func rowOf(v *site.Visit, l *view.Lane, day *view.Strip, owners map[string]strin
 		}
 		r.Owner = owners[l.Tenant]
 	}
-	if d := l.RetryQueue.Depth; d != nil {
-		r.Waiting = atLeast(*d, l.RetryQueue.AtLeast)
-	}
+	r.Waiting = waitingOf(l, &waiting)
 	if s != words.Holding && s != words.Paused && s != words.Disabled {
 		r.Limit = words.Number(int64(math.Round(l.Limit)))
 	}
 	if day != nil {
-		r.Success, r.P99 = words.Share(day.SuccessRate), words.LatencyOr(day.AttemptMS.P99)
-		if day.RetryRatio != nil {
-			r.Ratio = words.Ratio(*day.RetryRatio)
-		}
+		r.Success = successOf(day)
 		r.Strip = stripOf(day, r.Success)
 	}
-	return r
+	r.P99 = words.LatencyOr(recent.AttemptMS.P99)
+	if recent.Totals.Attempts > 0 {
+		r.Ratio = words.Ratio(recent.RetryRatio)
+	}
+	return r, nil
+}
+
+// waitingOf is what waits for another attempt or is held: as the lane's owner last
+// saw it, or as it was counted in the last minutes, whichever is more.
+func waitingOf(l *view.Lane, g *view.Gauges) string {
+	q := &l.RetryQueue
+	counted := whole(g.Retrying) + whole(g.Held)
+	switch {
+	case q.Depth != nil && *q.Depth >= counted:
+		return atLeast(*q.Depth, q.AtLeast)
+	case counted > 0:
+		return words.Number(counted)
+	default:
+		return "0"
+	}
 }
 
 // noteOf is what stands below the badge.
@@ -239,6 +275,21 @@ func noteOf(l *view.Lane, s words.State, now time.Time) words.Text {
 	return nil
 }
 
+// successOf is the share of the answers of a day that were 2xx.
+func successOf(day *view.Strip) string {
+	var good, bad uint64
+	for i := range day.Delivered {
+		good += day.Delivered[i]
+	}
+	for i := range day.Failed {
+		bad += day.Failed[i]
+	}
+	if good+bad == 0 {
+		return words.None
+	}
+	return words.Percent(100 * float64(good) / float64(good+bad))
+}
+
 // stripOf draws the day of an endpoint.
 func stripOf(day *view.Strip, success string) template.HTML {
 	cells := make([]chart.HealthCell, len(day.Delivered))
@@ -251,5 +302,5 @@ func stripOf(day *view.Strip, success string) template.HTML {
 		}
 		cells[i].Held = i < len(day.Held) && day.Held[i] > 0
 	}
-	return chart.Health(cells, "Last 24 hours in 48 half hours: "+success+" of the deliveries that ended were delivered")
+	return chart.Health(cells, "Last 24 hours in 48 half hours: "+success+" of answers were 2xx")
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
-	"github.com/breakwaterhq/breakwater/internal/quantity"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 	"github.com/breakwaterhq/breakwater/internal/ui/words"
 )
@@ -100,11 +99,7 @@ func (p *one) readMaxHold() time.Duration {
 	if json.Unmarshal(p.policy.Resolved, &r) != nil {
 		return 0
 	}
-	d, err := quantity.ParseDuration(r.Breaker.MaxHold)
-	if err != nil {
-		return 0
-	}
-	return d
+	return lasting(r.Breaker.MaxHold)
 }
 
 // stopped reports whether nothing is sent but probes.

@@ -52,7 +52,7 @@ func (p *one) picture() template.HTML {
 func (p *one) waitingInAll() string {
 	g := &p.waiting
 	sum := whole(g.Ready) + whole(g.Retrying) + whole(g.Held) + whole(g.Delayed)
-	return strings.TrimPrefix(words.AtLeast(sum, p.atLeast && sum > 0), "")
+	return words.AtLeast(sum, p.atLeast && sum > 0)
 }
 
 func whole(n *uint64) int64 {
@@ -103,7 +103,9 @@ func (p *one) destination(l *chart.Lane, full []view.StatsPoint) {
 		l.Answer, l.AnswerClass = words.Answer(a.StatusCode, a.Reason), classShapes[a.Class]
 		l.AnswerAt = time.Time(a.At)
 		l.AnswerNote = words.Age(l.AnswerAt, p.now)
-		l.Destination = append(l.Destination, chart.Say("in "+words.Latency(a.LatencyMS)))
+		if a.LatencyMS > 0 {
+			l.Destination = append(l.Destination, chart.Say("in "+words.Latency(a.LatencyMS)))
+		}
 	}
 	if b := p.Lane.BaseLatencyMS; b != nil {
 		l.Destination = append(l.Destination, chart.Say("base latency "+words.Latency(*b)))

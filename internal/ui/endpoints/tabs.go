@@ -181,9 +181,7 @@ func changeOf(diff json.RawMessage) string {
 
 // policyTab is a resolved policy: the waits, and where each value comes from.
 type policyTab struct {
-	Ladder   template.HTML
-	Steps    []view.Step
-	Span     view.Span
+	Ladder   ladder
 	Values   []value
 	Warnings []string
 	Hash     string
@@ -192,29 +190,64 @@ type policyTab struct {
 type value struct{ Path, Value, Origin string }
 
 func newPolicyTab(p *view.Policy) *policyTab {
-	return &policyTab{
-		Ladder: ladder(p.Ladder), Steps: p.Ladder, Span: p.Span, Values: valuesOf(p), Warnings: p.Warnings, Hash: p.Hash,
+	t := &policyTab{Ladder: ladderOf(p), Values: valuesOf(p), Warnings: p.Warnings, Hash: p.Hash}
+	// What somebody chose is read first.
+	slices.SortStableFunc(t.Values, func(a, b value) int { return rankOf(a.Origin) - rankOf(b.Origin) })
+	return t
+}
+
+func rankOf(origin string) int {
+	switch origin {
+	case "endpoint":
+		return 0
+	case "tenant":
+		return 1
+	case "server":
+		return 2
+	default:
+		return 3
 	}
 }
 
-// ladder draws the waits of a policy.
-func ladder(steps []view.Step) template.HTML {
-	l := chart.Ladder{Sentence: "The wait before each attempt, from the shortest to the longest that can be drawn."}
-	for _, s := range steps {
-		var r chart.Rung
-		var errs [3]error
-		r.Floor, errs[0] = quantity.ParseDuration(s.Min)
-		r.Mean, errs[1] = quantity.ParseDuration(s.Mean)
-		r.Ceiling, errs[2] = quantity.ParseDuration(s.Max)
-		if errs != [3]error{} {
-			return ""
+// ladder is the waits of a policy.
+type ladder struct {
+	Rungs   []rung
+	Picture template.HTML
+	Span    string
+}
+
+type rung struct {
+	Attempt     int
+	Wait, InAll string
+}
+
+func ladderOf(p *view.Policy) ladder {
+	var l ladder
+	pictured := chart.Ladder{Sentence: "The wait before each attempt, from the shortest to the longest that can be drawn."}
+	for _, s := range p.Ladder {
+		least, mean, most := lasting(s.Min), lasting(s.Mean), lasting(s.Max)
+		r := rung{s.Attempt, words.Duration(least) + " to " + words.Duration(most), words.Duration(lasting(s.CumulativeMean))}
+		if least == most {
+			r.Wait = words.Duration(most)
 		}
 		l.Rungs = append(l.Rungs, r)
+		pictured.Rungs = append(pictured.Rungs, chart.Rung{Floor: least, Mean: mean, Ceiling: most})
 	}
-	if len(l.Rungs) == 0 {
-		return ""
+	if len(l.Rungs) > 0 {
+		l.Picture = pictured.HTML()
+		l.Span = "From the first to the last attempt: " + words.Duration(lasting(p.Span.Mean)) + " on average, " + words.Duration(lasting(p.Span.P5)) + " to " +
+			words.Duration(lasting(p.Span.P95)) + " for nine of ten, at most " + words.Duration(lasting(p.Span.Max)) + "."
 	}
-	return l.HTML()
+	return l
+}
+
+// lasting reads a duration of the API; what is none is 0.
+func lasting(text string) time.Duration {
+	d, err := quantity.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return d
 }
 
 // valuesOf lists the values of a resolved policy by path, with the level that set
@@ -231,6 +264,9 @@ func valuesOf(p *view.Policy) []value {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return
+		}
+		if path == "preset" {
+			return // that is where the values come from
 		}
 		s, isText := v.(string)
 		if !isText {

@@ -126,14 +126,16 @@ func (c *content) search(v *site.Visit) error {
 	if err := lenient(v.Get(v.API("events"), url.Values{"q": {c.Query}, "limit": {mostFound}}, &events)); err != nil {
 		return err
 	}
-	var endpoints site.List[view.Endpoint]
-	if err := lenient(v.Get(v.API("endpoints"), url.Values{"q": {c.Query}, "limit": {mostFound}}, &endpoints)); err != nil {
+	var lanes site.List[view.Lane]
+	if err := lenient(v.Get(v.API("lanes"), url.Values{"q": {c.Query}, "limit": {mostFound}}, &lanes)); err != nil {
 		return err
 	}
 	c.Events = events.Data
-	for i := range endpoints.Data {
-		e := &endpoints.Data[i]
-		c.Endpoints = append(c.Endpoints, endpoint{*e, words.StateOfEndpoint(e).Badge(), words.OfURL(e.URL, 60)})
+	for i := range lanes.Data {
+		l := &lanes.Data[i]
+		if e := v.Endpoint(l.Endpoint); e != nil {
+			c.Endpoints = append(c.Endpoints, endpoint{*e, words.StateOf(l, nil, v.Now).Badge(), words.OfURL(e.URL, 60)})
+		}
 	}
 	if !v.Me.Operator() {
 		return nil

@@ -24,6 +24,9 @@ func Destination(name string) string { return destinations[name] }
 // SimulationSentence says what became of a simulated outage.
 func SimulationSentence(s *view.Simulation) Text {
 	crashed := say(", and the endpoint does not crash again")
+	if unbreakable(s) {
+		crashed = nil
+	}
 	if s.Recrashes > 0 {
 		crashed = say(", and the endpoint crashes again ", strong(Count(s.Recrashes, "time", "times")))
 	}
@@ -39,6 +42,12 @@ func SimulationSentence(s *view.Simulation) Text {
 		lost = say(strong(Percent(100*float64(s.Dead)/float64(max(s.Events, 1)))), " of all events are given up")
 	}
 	return say("Arrivals reach ", strong(times(s.PeakOverCapacity)), crashed, ". ", drained, ", and ", lost, ".")
+}
+
+// unbreakable reports whether no load makes the destination crash: it refuses what is
+// too much.
+func unbreakable(s *view.Simulation) bool {
+	return s.Destination == "refuse" || s.Destination == "throttle"
 }
 
 // times is a multiple of the capacity.
@@ -75,7 +84,10 @@ func SimulationRows(own, rival *view.Simulation) []SimulationRow {
 		value func(*view.Simulation) string
 	}{
 		{"Crashed again", func(s *view.Simulation) string {
-			if s.Recrashes == 0 {
+			switch {
+			case unbreakable(s):
+				return None
+			case s.Recrashes == 0:
 				return "no"
 			}
 			return Count(s.Recrashes, "time", "times")

@@ -13,10 +13,13 @@ func TestSimulationSentences(t *testing.T) {
 	storm := view.Simulation{Events: 32_285, Backlog: 1, Capacity: 50, PeakOverCapacity: 277.94, Recrashes: 10, Dead: 16_223, Waste: 3.51}
 	few := calm
 	few.Recrashes, few.Dead = 1, 1
+	refusing := calm
+	refusing.Destination = "refuse"
 	for want, s := range map[string]view.Simulation{
 		"Arrivals reach 1.3 × capacity, and the endpoint does not crash again. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and nothing is given up.":                 calm,
 		"Arrivals reach 278 × capacity, and the endpoint crashes again 10 times, where the run stops. The backlog of 1 event does not go away, and 50.2 % of all events are given up.":    storm,
 		"Arrivals reach 1.3 × capacity, and the endpoint crashes again 1 time. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and < 0.01 % of all events are given up.": few,
+		"Arrivals reach 1.3 × capacity. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and nothing is given up.":                                                        refusing,
 	} {
 		same(t, "simulation", words.SimulationSentence(&s).String(), want)
 		checkStyle(t, "simulation", want)

@@ -62,6 +62,8 @@ func became(d *Delivery, a *view.Attempt) string {
 		return "is retried"
 	case a.Number < d.Delivery.Attempts:
 		return "was not the last"
+	case d.Delivery.Status == "pending" && !a.Charged:
+		return "does not count"
 	default:
 		return "is not retried"
 	}
