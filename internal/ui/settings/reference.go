@@ -24,7 +24,7 @@ type preset struct {
 	view.Preset
 	Span    string
 	Picture any
-	Text    string // of the policy
+	Text    string // of the policy; empty: it is not asked for
 }
 
 func loadPresets(v *site.Visit) (any, error) {
@@ -34,7 +34,10 @@ func loadPresets(v *site.Visit) (any, error) {
 	}
 	c := &presets{Tabs: tabs(v)}
 	for _, p := range list.Data {
-		shown := preset{Preset: p, Text: indent(p.Policy), Span: "one attempt"}
+		shown := preset{Preset: p, Span: "one attempt"}
+		if v.Query("preset") == p.Name { // all of them would be a third of the page
+			shown.Text = indent(p.Policy)
+		}
 		ladder := chart.Ladder{}
 		for _, s := range p.Ladder {
 			ladder.Rungs = append(ladder.Rungs, chart.Rung{Floor: span(s.Min), Mean: span(s.Mean), Ceiling: span(s.Max)})

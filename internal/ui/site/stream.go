@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 )
 
 const (
@@ -22,7 +25,7 @@ const (
 	streamEvery = 2 * time.Second
 	streamShare = 200
 	streamMost  = time.Minute
-	// frameEvery is how often that includes what surrounds the page.
+	// frameEvery is how often that includes what surrounds the page, and names.
 	frameEvery = 10 * time.Second
 	// streamWrite is how long a browser may take to read what it is sent.
 	streamWrite = 10 * time.Second
@@ -137,14 +140,21 @@ type stream struct {
 	around *Frame            // as it was read last
 	readAt time.Time         // then, by the clock of the kernel
 	lagged bool
+
+	endpoints map[string]*view.Endpoint // and those that pages asked for since
+	tenants   map[string]string
 }
 
-// frame returns the frame of a page that is looked at again. Alerts and tenants are not
-// read each time: beside some pages they cost more than the page.
+// frame returns the frame of a page that is looked at again. Alerts, and what endpoints and
+// tenants are called, are not read each time: they cost more than the rest of some pages.
 func (t *stream) frame(v *Visit) *Frame {
 	if t.around == nil || time.Since(t.readAt) >= frameEvery {
 		t.around, t.readAt = t.site.frame(v, t.page), time.Now()
+		t.endpoints, t.tenants = make(map[string]*view.Endpoint), make(map[string]string)
 	}
+	// What could not be read is asked for again.
+	maps.DeleteFunc(t.endpoints, func(_ string, e *view.Endpoint) bool { return e == nil })
+	v.endpoints, v.tenants = t.endpoints, t.tenants
 	f := *t.around
 	f.Me, f.Now, f.Tenants = &v.Me, v.Now, slices.Clone(f.Tenants) // a page may add to them
 	return &f
