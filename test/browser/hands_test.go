@@ -193,8 +193,9 @@ func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
 
 	b.visit("/ui/replays/new?tenant=default&all=true")
 	b.follow("button[name=do][value=start]")
-	b.again(b.path(), "100")
-	b.again("/ui/deliveries?status=dead", "No")
+	b.again(b.path(), "delivered 2 failed 0")
+	b.says("100 %")
+	b.again("/ui/deliveries?status=dead", "Nothing matches")
 
 	b.follow("form[action='/ui/logout'] button")
 	b.visit("/ui")
@@ -249,11 +250,14 @@ func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
 	})
 
 	b.submit("g x", 200, chromedp.Steps(chromedp.KeyEvent("g"), chromedp.KeyEvent("x")))
+	b.tabTo("main a[href*='group=']")
+	b.submit("select the group", 200, chromedp.KeyEvent(kb.Enter))
 	b.tabTo("main a[href*='/ui/replays/new']")
 	b.submit("replay", 200, chromedp.KeyEvent(kb.Enter))
 	b.tabTo("button[name=do][value=start]")
 	b.submit("start", 200, chromedp.KeyEvent(kb.Enter))
-	b.eventually("the replay is done on the open page", func() bool { return strings.Contains(b.text("main"), "100") })
+	b.eventually("the replay is done on the open page", func() bool { return strings.Contains(b.text("main"), "delivered 2 failed 0") })
+	dead.Data = nil
 	h.call(http.StatusOK, http.MethodGet, "/v1/tenants/default/dead-letters", nil, &dead)
 	if len(dead.Data) > 0 {
 		t.Errorf("%d dead letters are left", len(dead.Data))
