@@ -197,6 +197,10 @@ func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
 	b.says("100 %")
 	b.again("/ui/deliveries?status=dead", "Nothing matches")
 
+	b.again("/ui/alerts", "Ack")
+	b.follow("main form[action*='/ack'] button")
+	b.says("cknowledged")
+
 	b.follow("form[action='/ui/logout'] button")
 	b.visit("/ui")
 	if !strings.HasPrefix(b.path(), "/ui/login") {
