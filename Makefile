@@ -84,6 +84,7 @@ screenshots: chromium ## every page of the dashboard as a picture, in build/scre
 
 benchui: ## server time of every page with 1,000,000 deliveries and 10,000 endpoints
 	UI_SPEED=sqlite $(GO) test -count=1 -timeout 60m -v -run TestSpeed ./test/browser
+	UI_SPEED=postgres $(GO) test -count=1 -timeout 60m -v -run TestSpeed ./test/browser
 
 lint: ## all linters; the first run builds them, which takes minutes
 	@unformatted=$$($(TOOL) gofumpt -l $$(find . -name '*.go' -not -path './.git/*')); \

@@ -102,6 +102,7 @@ func (w *writer) bulkCast(ctx context.Context, size Size) ([]*destination, error
 	for i := range tenants {
 		tenants[i] = &tenant{uid: fmt.Sprintf("customer-%02d", i), name: fmt.Sprintf("Customer %d", i)}
 	}
+	tenants[0].uid = "acme" // as the first of the story
 	if err := w.enter(ctx, tenants, nil); err != nil {
 		return nil, err
 	}

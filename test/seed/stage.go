@@ -50,7 +50,7 @@ func Raise(ctx context.Context, binary, dir, listen string, log io.Writer) (*Sta
 		s.Strike()
 		return nil, err
 	}
-	go Traffic(ctx, s.URL, program.AdminKey)
+	go Traffic(ctx, s.URL, s.Key)
 	return s, nil
 }
 

@@ -17,7 +17,7 @@ import (
 
 const (
 	// maxGroups and maxRows bound what the page lists; a filter leads to the rest.
-	maxGroups = 25
+	maxGroups = 15
 	maxRows   = 20
 	// maxLooked is how many dead letters are read to find those of a group, because
 	// the API knows no filter by answer.

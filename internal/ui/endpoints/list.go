@@ -184,22 +184,11 @@ func depthOf(l *view.Lane) int64 {
 
 // healthOf reads the day of some endpoints.
 func healthOf(v *site.Visit, lanes []view.Lane) (map[string]*view.Strip, error) {
-	if len(lanes) == 0 {
-		return nil, nil
-	}
-	q := url.Values{}
+	ids := make([]string, len(lanes))
 	for i := range lanes {
-		q.Add("endpoint", lanes[i].Endpoint)
+		ids[i] = lanes[i].Endpoint
 	}
-	var days view.Strips
-	if err := v.Get(v.API("endpoint-health"), q, &days); err != nil {
-		return nil, err
-	}
-	out := make(map[string]*view.Strip, len(days.Endpoints))
-	for i := range days.Endpoints {
-		out[days.Endpoints[i].Endpoint] = &days.Endpoints[i]
-	}
-	return out, nil
+	return v.Days(ids)
 }
 
 // rowOf reads the last quarter of an hour of an endpoint beside its day: what it does

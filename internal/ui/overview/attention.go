@@ -50,7 +50,10 @@ func show(v *site.Visit, w *view.WorstEndpoint, strip []chart.HealthCell) troubl
 	}
 	t := trouble{
 		WorstEndpoint: *w, Badge: words.StateOf(&lane, nil, v.Now).Badge(), Address: words.OfURL(w.URL, 40), Waiting: words.None, Oldest: words.None,
-		Ratio: words.None, Strip: chart.Health(strip, "last 24 hours"), Probes: w.Status == "active" && w.State != view.LaneClosed,
+		Ratio: words.None, Probes: w.Status == "active" && w.State != view.LaneClosed,
+	}
+	if strip != nil { // else it is not read yet, which is not a day without traffic
+		t.Strip = chart.Health(strip, "last 24 hours")
 	}
 	if e := v.Endpoint(w.Endpoint); e != nil {
 		t.Name = site.Either(e.UID, "")
@@ -79,21 +82,18 @@ func show(v *site.Visit, w *view.WorstEndpoint, strip []chart.HealthCell) troubl
 	return t
 }
 
-// strips returns the last day of the endpoints.
+// strips returns the last day of the endpoints, of as many as a page waits for.
 func strips(v *site.Visit, worst []view.WorstEndpoint) (map[string][]chart.HealthCell, error) {
 	out := make(map[string][]chart.HealthCell)
-	if len(worst) == 0 {
-		return out, nil
-	}
-	query := url.Values{}
+	ids := make([]string, len(worst))
 	for i := range worst {
-		query.Add("endpoint", worst[i].Endpoint)
+		ids[i] = worst[i].Endpoint
 	}
-	var got view.Strips
-	if err := v.Get(v.API("endpoint-health"), query, &got); err != nil {
+	days, err := v.Days(ids)
+	if err != nil {
 		return nil, err
 	}
-	for _, s := range got.Endpoints {
+	for _, s := range days {
 		cells := make([]chart.HealthCell, len(s.Delivered))
 		for i := range cells {
 			cells[i] = chart.HealthCell{Failed: math.NaN(), Held: s.Held[i] > 0}

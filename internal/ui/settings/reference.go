@@ -20,8 +20,8 @@ type presets struct {
 	Presets []preset
 }
 
-// A page with the pictures of all presets would be large: one is shown at a time.
-
+// preset is one of them. A page with the waits of all would be large: those of one
+// are shown.
 type preset struct {
 	view.Preset
 	Open    bool

@@ -118,9 +118,15 @@ func TestLastAdminKeyStays(t *testing.T) {
 func TestPresetsShowTheirLadders(t *testing.T) {
 	t.Parallel()
 	w := uitest.New(t)
-	p := w.Login(w.Acme.Read).Open("/ui/settings/presets")
+	b := w.Login(w.Acme.Read)
+	p := b.Open("/ui/settings/presets")
 	p.Says("attempts over", "Since the first")
 	p.Has("<svg", "Waits of ")
+	p.HasNot("<pre")
+	p = b.Open("/ui/settings/presets?preset=default")
+	if n := strings.Count(p.Body, "<pre"); n != 1 {
+		t.Errorf("%d policies are written out, want the one that was asked for", n)
+	}
 }
 
 func TestAuditIsFiltered(t *testing.T) {

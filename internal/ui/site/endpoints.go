@@ -16,6 +16,10 @@ func (v *Visit) Endpoints(ids ...string) (map[string]view.Endpoint, error) {
 			continue
 		}
 		asked[id] = true
+		if e := v.endpoints[id]; e != nil {
+			out[id] = *e
+			continue
+		}
 		var e view.Endpoint
 		err := v.Get(v.API("endpoints", id), nil, &e)
 		if p := new(Problem); errors.As(err, &p) && p.Status == http.StatusNotFound {
@@ -25,6 +29,10 @@ func (v *Visit) Endpoints(ids ...string) (map[string]view.Endpoint, error) {
 			return nil, err
 		}
 		out[id] = e
+		if v.endpoints == nil {
+			v.endpoints = make(map[string]*view.Endpoint)
+		}
+		v.endpoints[id] = &e
 	}
 	return out, nil
 }

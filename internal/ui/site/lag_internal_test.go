@@ -87,3 +87,18 @@ func TestBlocksHaveNoLineOfTheirOwn(t *testing.T) {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
 }
+
+// TestOpenPagesTakeAHundredthOfAProcessorAtMost: however long a page takes to look at, it
+// is left alone for so much longer that its share is small, but never for long.
+func TestOpenPagesTakeAHundredthOfAProcessorAtMost(t *testing.T) {
+	t.Parallel()
+	for _, took := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, time.Second / 2} {
+		wait := pause(took)
+		if wait < streamEvery || wait > streamMost || wait < streamMost && float64(took)/float64(took+wait) > 0.01 {
+			t.Errorf("after %v it waits for %v", took, wait)
+		}
+	}
+	if wait := pause(1 << 62); wait != streamMost { // a clock that was set
+		t.Errorf("it waits for %v", wait)
+	}
+}

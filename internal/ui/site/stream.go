@@ -7,19 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 )
 
 const (
 	// streamEvery is how often an open page is looked at anew. One that takes long
-	// to read is looked at less often, so that an open page never takes more than a
-	// hundredth of a processor.
+	// to read is looked at less often: all that a look does itself takes a
+	// two-hundredth of the time, so that with what it leaves to the collector of
+	// garbage an open page never takes a hundredth of a processor.
 	streamEvery = 2 * time.Second
-	streamShare = 100
+	streamShare = 200
 	streamMost  = time.Minute
+	// frameEvery is how often that includes what surrounds the page, and names.
+	frameEvery = 10 * time.Second
 	// streamWrite is how long a browser may take to read what it is sent.
 	streamWrite = 10 * time.Second
 	// streamRetry is when a browser comes back after its stream has ended.
@@ -107,15 +114,19 @@ func (s *Site) stream(w http.ResponseWriter, v *Visit, p *Page) {
 		if !t.refresh() {
 			return
 		}
-		wait := min(max(streamEvery, streamShare*time.Since(began)), streamMost)
 		select {
 		case <-v.Request.Context().Done():
 			return
 		case <-s.streams.stopped.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(pause(time.Since(began))):
 		}
 	}
+}
+
+// pause is how long a page is left alone after it took some time to look at.
+func pause(took time.Duration) time.Duration {
+	return min(max(streamEvery, streamShare*min(took, streamMost)), streamMost)
 }
 
 // stream is one that is open.
@@ -126,7 +137,27 @@ type stream struct {
 	w      http.ResponseWriter
 	out    *http.ResponseController
 	sent   map[string]uint64 // hash of each block
+	around *Frame            // as it was read last
+	readAt time.Time         // then, by the clock of the kernel
 	lagged bool
+
+	endpoints map[string]*view.Endpoint // and those that pages asked for since
+	tenants   map[string]string
+}
+
+// frame returns the frame of a page that is looked at again. Alerts, and what endpoints and
+// tenants are called, are not read each time: they cost more than the rest of some pages.
+func (t *stream) frame(v *Visit) *Frame {
+	if t.around == nil || time.Since(t.readAt) >= frameEvery {
+		t.around, t.readAt = t.site.frame(v, t.page), time.Now()
+		t.endpoints, t.tenants = make(map[string]*view.Endpoint), make(map[string]string)
+	}
+	// What could not be read is asked for again.
+	maps.DeleteFunc(t.endpoints, func(_ string, e *view.Endpoint) bool { return e == nil })
+	v.endpoints, v.tenants = t.endpoints, t.tenants
+	f := *t.around
+	f.Me, f.Now, f.Tenants = &v.Me, v.Now, slices.Clone(f.Tenants) // a page may add to them
+	return &f
 }
 
 var seed = maphash.MakeSeed()
@@ -141,7 +172,7 @@ func (t *stream) refresh() bool {
 		return false
 	}
 	if err == nil {
-		v.Frame = s.frame(v, t.page)
+		v.Frame = t.frame(v)
 		v.Frame.Content, err = s.load(v, t.page)
 	}
 	if err != nil {
