@@ -155,3 +155,16 @@ func TestVisitorsOfThePortalStayInIt(t *testing.T) {
 	}
 	s.unchanged(before)
 }
+
+func TestWhatIsShownOnceHasNoFormThatLosesIt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	b := s.Login(s.Admin)
+	for _, path := range []string{"/ui/endpoints/" + s.at["/ui/endpoints/"] + "/secret", "/ui/tenants/acme/portal-link"} {
+		p := b.Post(path, url.Values{"ttl": {"1h"}, "scope": {"tenant:read"}})
+		if p.Status != http.StatusOK {
+			t.Fatalf("%s = %d\n%s", path, p.Status, p.Text())
+		}
+		p.HasNot(`action="/ui/theme"`, `action="`+path+`"><label`) // they would lead to an address that is no page
+	}
+}

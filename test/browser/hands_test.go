@@ -137,6 +137,18 @@ func (b *tab) press(keys string) {
 	b.do("press "+keys, chromedp.KeyEvent(keys))
 }
 
+// tabTo presses Tab until an element has the focus.
+func (b *tab) tabTo(selector string) {
+	b.t.Helper()
+	for range 100 {
+		b.press(kb.Tab)
+		if get(b, "look at the focus", chromedp.Evaluate[bool]("document.activeElement.matches("+strconv.Quote(selector)+")")) {
+			return
+		}
+	}
+	b.t.Fatalf("%s: Tab does not lead to %s", b.path(), selector)
+}
+
 // TestEverythingIsDoneByClicksWithoutScripts makes an endpoint, tests, halts and repairs
 // it, and cleans up after its outage.
 func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
@@ -181,8 +193,13 @@ func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
 
 	b.visit("/ui/replays/new?tenant=default&all=true")
 	b.follow("button[name=do][value=start]")
-	b.again(b.path(), "100")
-	b.again("/ui/deliveries?status=dead", "No")
+	b.again(b.path(), "delivered 2 failed 0")
+	b.says("100 %")
+	b.again("/ui/deliveries?status=dead", "Nothing matches")
+
+	b.again("/ui/alerts", "Ack")
+	b.follow("main form[action*='/ack'] button")
+	b.says("cknowledged")
 
 	b.follow("form[action='/ui/logout'] button")
 	b.visit("/ui")
@@ -197,6 +214,16 @@ func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
 	h := newHouse(t)
 	var made struct{ ID string }
 	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/endpoints", map[string]any{"url": h.to + "/hook", "uid": "hook"}, &made)
+	h.status.Store(http.StatusUnprocessableEntity) // not tried again
+	for range 2 {
+		h.publish("order.lost")
+	}
+	var dead struct{ Data []struct{ ID string } }
+	for deadline := time.Now().Add(patience); len(dead.Data) < 2; time.Sleep(100 * time.Millisecond) {
+		if h.call(http.StatusOK, http.MethodGet, "/v1/tenants/default/dead-letters", nil, &dead); time.Now().After(deadline) {
+			t.Fatal("no dead letters")
+		}
+	}
 	h.status.Store(http.StatusServiceUnavailable)
 	for range 30 {
 		h.publish("order.paid")
@@ -225,4 +252,18 @@ func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
 		text := b.text("main .head")
 		return !strings.Contains(text, "Probe now") && !strings.Contains(text, "Holding")
 	})
+
+	b.submit("g x", 200, chromedp.Steps(chromedp.KeyEvent("g"), chromedp.KeyEvent("x")))
+	b.tabTo("main a[href*='group=']")
+	b.submit("select the group", 200, chromedp.KeyEvent(kb.Enter))
+	b.tabTo("main a[href*='/ui/replays/new']")
+	b.submit("replay", 200, chromedp.KeyEvent(kb.Enter))
+	b.tabTo("button[name=do][value=start]")
+	b.submit("start", 200, chromedp.KeyEvent(kb.Enter))
+	b.eventually("the replay is done on the open page", func() bool { return strings.Contains(b.text("main"), "delivered 2 failed 0") })
+	dead.Data = nil
+	h.call(http.StatusOK, http.MethodGet, "/v1/tenants/default/dead-letters", nil, &dead)
+	if len(dead.Data) > 0 {
+		t.Errorf("%d dead letters are left", len(dead.Data))
+	}
 }

@@ -138,7 +138,7 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, a *Action, page *Page
 	}
 	if done.Show != nil {
 		f := s.frame(v, done.Show)
-		f.Content, f.Live = done.Content, false
+		f.Content, f.Live, f.Here = done.Content, false, "" // nobody can come back to it
 		s.render(w, http.StatusOK, done.Show.Template, f)
 		return
 	}

@@ -57,7 +57,7 @@ type Frame struct {
 	Theme   string // light, dark; empty: as the system says
 	Now     time.Time
 	Path    string   // of the page
-	Here    string   // the page with its query
+	Here    string   // the page with its query; empty: it has no address
 	Live    bool     // the page has blocks that are kept current
 	Firing  int      // alerts
 	Tenants []string // that can be picked
