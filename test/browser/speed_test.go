@@ -28,8 +28,7 @@ const (
 )
 
 const (
-	loads   = 20
-	openFor = time.Minute
+	loads = 20
 	// mostTime and mostCPU are what is promised: milliseconds of a page, and percent of a core
 	// for one that is open.
 	mostTime = 100
@@ -76,6 +75,10 @@ func TestSpeed(t *testing.T) {
 // beside what it uses anyway. Nobody draws it here, so that browsers cost nothing.
 func (l *largeStore) openPages(t *testing.T, client *http.Client, live map[string]string) {
 	t.Helper()
+	openFor := time.Minute
+	if os.Getenv(envRows) != "" {
+		openFor = 2 * time.Second // whether it works is all that a small store tells
+	}
 	idle := l.cpu(t, func() { time.Sleep(openFor) })
 	fmt.Printf("\nCPU of the server, percent of a core over %v: %.2f with no page open\n", openFor, idle)
 	for _, path := range slices.Sorted(maps.Keys(live)) {
@@ -93,7 +96,7 @@ func (l *largeStore) openPages(t *testing.T, client *http.Client, live map[strin
 			go func() { _, _ = io.Copy(io.Discard, res.Body) }()
 			busy := l.cpu(t, func() { time.Sleep(openFor) })
 			fmt.Printf("%-28s %10.2f\n", live[path], busy-idle)
-			if busy-idle > mostCPU {
+			if busy-idle > mostCPU && openFor >= time.Minute {
 				t.Errorf("%s costs %.2f %% of a core while it is open", live[path], busy-idle)
 			}
 		}
