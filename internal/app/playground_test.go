@@ -81,8 +81,7 @@ func hiddenField(t *testing.T, page, name string) string {
 // quickly is an outage that costs next to nothing to play.
 const quickly = "outage=30s&rate=2&capacity=4"
 
-func TestPlaygroundShowsWhatItsAddressSays(t *testing.T) {
-	t.Parallel()
+func TestPlaygroundShowsWhatItsAddressSays(t *testing.T) { //nolint:paralleltest // below
 	b := logInAsAdmin(t)
 	for name, tc := range map[string]struct {
 		query string

@@ -96,7 +96,8 @@ func copySQLite(ctx context.Context, path string) (err error) {
 			text := earlier(columns, ids, micros, func(column string) (string, bool) {
 				return fmt.Sprintf(`json_set(document, '$.id', id - %d, '$.started_us', json_extract(document, '$.started_us') - %d)`, ids, micros), column == "document"
 			}, "%s - %d")
-			insert := fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM %[1]s WHERE %[4]s", t.table, strings.Join(columns, ", "), text, where)
+			insert := fmt.Sprintf( //nolint:gosec // our own tables
+				"INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM %[1]s WHERE %[4]s", t.table, strings.Join(columns, ", "), text, where)
 			if _, err := db.ExecContext(ctx, insert); err != nil {
 				return fmt.Errorf("%s: %w", t.table, err)
 			}
@@ -117,7 +118,7 @@ func dropIndexes(ctx context.Context, db *sql.DB) (texts []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // read to the end
+	defer rows.Close()
 	var names []string
 	for rows.Next() {
 		var name, text string
@@ -138,11 +139,11 @@ func dropIndexes(ctx context.Context, db *sql.DB) (texts []string, err error) {
 }
 
 func columnsOf(ctx context.Context, db *sql.DB, table string) ([]string, error) {
-	rows, err := db.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	rows, err := db.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0") //nolint:gosec // our own tables
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // there are none
+	defer rows.Close()
 	columns, err := rows.Columns()
 	return columns, errors.Join(err, rows.Err())
 }
@@ -178,7 +179,8 @@ func copyPostgres(ctx context.Context, conn *pgx.Conn) error {
 				return fmt.Sprintf(`(first_attempt::jsonb || jsonb_build_object('id', (first_attempt::jsonb->>'id')::bigint - %d,
 					'started_us', (first_attempt::jsonb->>'started_us')::bigint - %d))::text`, ids, micros), column == "first_attempt"
 			}, "%s - %d * interval '1 microsecond'")
-			insert := fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM %[1]s WHERE %[4]s",
+			insert := fmt.Sprintf(
+				"INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM %[1]s WHERE %[4]s",
 				t.table, strings.Join(columns, ", "), text, fmt.Sprintf(t.where, oldest))
 			if _, err := conn.Exec(ctx, insert); err != nil {
 				return fmt.Errorf("%s: %w", t.table, err)

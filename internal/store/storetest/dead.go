@@ -62,11 +62,13 @@ func deadGroups(w *world) {
 		"of a tenant": {store.DeliveryFilter{Tenant: ten.ID}, 10, store.DeadGroups{Groups: []store.DeadGroup{ofOne, ofTwo, expired}, Count: 7, Exact: true}},
 		"the largest": {store.DeliveryFilter{Tenant: ten.ID}, 1, store.DeadGroups{Groups: []store.DeadGroup{ofOne}, Count: 7, Exact: true, Cut: true}},
 		"of an endpoint": {
-			store.DeliveryFilter{Tenant: ten.ID, Endpoints: []hook.ID{one.ID}}, 10,
+			store.DeliveryFilter{Tenant: ten.ID, Endpoints: []hook.ID{one.ID}},
+			10,
 			store.DeadGroups{Groups: []store.DeadGroup{ofOne, expired}, Count: 5, Exact: true},
 		},
 		"of a reason": {
-			store.DeliveryFilter{Tenant: ten.ID, Reasons: []hook.EndReason{hook.DeadExpired}}, 10,
+			store.DeliveryFilter{Tenant: ten.ID, Reasons: []hook.EndReason{hook.DeadExpired}},
+			10,
 			store.DeadGroups{Groups: []store.DeadGroup{expired}, Count: 1, Exact: true},
 		},
 		"of all":      {store.DeliveryFilter{}, 10, store.DeadGroups{Groups: []store.DeadGroup{theirs, ofOne, ofTwo, expired}, Count: 12, Exact: true}},

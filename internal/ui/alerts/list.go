@@ -119,7 +119,10 @@ func loadList(v *site.Visit) (any, error) {
 		c.Firing = append(c.Firing, r)
 	}
 	c.More = len(firing.Data) > maxFiring || firing.NextCursor != nil
-	return c, c.loadPast(v, names)
+	if err := c.loadPast(v, names); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // What the filter offers.

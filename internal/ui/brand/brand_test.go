@@ -42,9 +42,7 @@ func TestAnyColourKeepsItsContrast(t *testing.T) {
 		if len(own) != 4 {
 			t.Fatalf("%s makes %v", color, own)
 		}
-		for name, pair := range own {
-			all[name] = pair
-		}
+		maps.Copy(all, own)
 		for theme := range 2 {
 			for what, on := range map[string][]string{
 				"accent":      {"bg", "surface", "sunken", "raised", "hover", "accent-soft", "idle-soft", "bad-soft", "warn-soft", "ok-soft", "accent-ink"},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -67,7 +68,7 @@ func (p *one) readCharts(v *site.Visit) (charts, error) {
 	p.lastProbe()
 	g := p.gateCourse(w)
 	c.Ribbon, c.Gate = g.draw(w)
-	c.probes = int64(min(s.Totals.Probe, math.MaxInt64)) //nolint:gosec // bounded
+	c.probes = int64(min(s.Totals.Probe, math.MaxInt64))
 	if g.held() {
 		c.Title = "Outage"
 		if !p.stopped() {
@@ -151,8 +152,8 @@ func (p *one) gateCourse(w chart.Window) *course {
 	events := slices.Clone(p.events)
 	slices.Reverse(events)
 	open, halted := p.Lane.State == view.LaneOpen, p.Lane.Paused
-	for i := len(events) - 1; i >= 0; i-- {
-		switch events[i].Type {
+	for _, event := range slices.Backward(events) {
+		switch event.Type {
 		case "breaker.opened":
 			open = false
 		case "breaker.closed":
@@ -244,10 +245,12 @@ func (c *course) wait(at time.Time, detail json.RawMessage, most time.Time) {
 func (c *course) draw(w chart.Window) (ribbon template.HTML, now string) {
 	slices.SortStableFunc(c.spans, func(a, b chart.GateSpan) int { return a.From.Compare(b.From) })
 	sentence := ""
+	var sentenceSb247 strings.Builder
 	for _, s := range c.spans {
-		sentence += s.Label + " from " + words.Clock(s.From, w.To) + " to " + words.Clock(s.To, w.To) + ". "
+		sentenceSb247.WriteString(s.Label + " from " + words.Clock(s.From, w.To) + " to " + words.Clock(s.To, w.To) + ". ")
 		now = s.Label
 	}
+	sentence += sentenceSb247.String()
 	if len(c.spans) > 12 {
 		sentence = words.Count(len(c.bands), "time", "times") + " the breaker was open. Now " + now + "."
 	}

@@ -9,6 +9,7 @@ package endpoints
 import (
 	"embed"
 	"io/fs"
+	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 )
@@ -68,8 +69,10 @@ func Section() site.Section {
 // pathOf is the page of an endpoint.
 func pathOf(id string, more ...string) string {
 	p := listPath + "/" + id
+	var pSb71 strings.Builder
 	for _, part := range more {
-		p += "/" + part
+		pSb71.WriteString("/" + part)
 	}
+	p += pSb71.String()
 	return p
 }

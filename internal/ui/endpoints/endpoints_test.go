@@ -54,7 +54,7 @@ func TestListShowsTheWorstStateFirst(t *testing.T) {
 	p.Says("Holding", "probe in 14 s", "hooks.harborpay.example /v2/events", "orders · acme", "order.*", "Paused", "bolt")
 	p.Has(`All <span class="n">3</span>`, `Holding <span class="n">1</span>`, `Paused <span class="n">1</span>`, "New endpoint")
 	at := func(id string) int { return strings.Index(p.Body, `data-row="`+id+`"`) }
-	if !(at(held) < at(paused) && at(paused) < at(calm)) {
+	if at(held) >= at(paused) || at(paused) >= at(calm) {
 		t.Errorf("rows are not ordered by state: %d %d %d", at(held), at(paused), at(calm))
 	}
 	p = b.Open("/ui/endpoints?state=open")

@@ -371,7 +371,7 @@ func patchOf(in map[string]any, e *view.Endpoint) error {
 	return nil
 }
 
-func decode(text json.RawMessage, out *map[string]any) error {
+func decode(text json.RawMessage, out any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return d.Decode(out)

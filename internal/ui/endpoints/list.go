@@ -3,6 +3,7 @@ package endpoints
 import (
 	"cmp"
 	"html/template"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -76,9 +77,7 @@ func loadList(v *site.Visit) (any, error) {
 		}
 	}
 	var err error
-	if l.Segments, err = l.count(v); err != nil {
-		return nil, err
-	}
+	l.Segments = l.count(v)
 	lanes, err := l.read(v)
 	if err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func loadList(v *site.Visit) (any, error) {
 }
 
 // count counts the groups, as far as that is cheap.
-func (l *list) count(v *site.Visit) ([]segment, error) {
+func (l *list) count(v *site.Visit) []segment {
 	all, more := int64(0), false
 	out := []segment{{Value: "", Name: "All"}}
 	for _, g := range groups {
@@ -116,7 +115,7 @@ func (l *list) count(v *site.Visit) ([]segment, error) {
 		all, more = all+n, more || plus
 	}
 	out[0].Count = atLeast(all, more)
-	return out, nil
+	return out
 }
 
 func atLeast(n int64, more bool) string {
@@ -128,9 +127,7 @@ func atLeast(n int64, more bool) string {
 
 func withText(filter url.Values, text string) url.Values {
 	q := make(url.Values, len(filter)+1)
-	for name, values := range filter {
-		q[name] = values
-	}
+	maps.Copy(q, filter)
 	if text != "" {
 		q.Set("q", text)
 	}

@@ -78,7 +78,10 @@ func loadOne(v *site.Visit) (any, error) {
 	if p.Test, err = readTest(v, &p.Endpoint); err != nil {
 		return nil, err
 	}
-	return p, p.readTab(v)
+	if err := p.readTab(v); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // tenantName is the name that people gave a tenant, or its id.
@@ -206,7 +209,9 @@ func (p *one) words() *words.Lane {
 func (p *one) since() words.Text {
 	from := func(what string, t time.Time) words.Text {
 		return words.Text{
-			{Text: what + " since "}, {Text: words.Clock(t, p.now), Style: words.Moved, At: t}, {Text: ", "},
+			{Text: what + " since "},
+			{Text: words.Clock(t, p.now), Style: words.Moved, At: t},
+			{Text: ", "},
 			{Text: words.Duration(words.Since(t, p.now).Truncate(time.Second)), Style: words.Grows, At: t},
 		}
 	}

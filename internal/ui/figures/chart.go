@@ -38,7 +38,8 @@ func (p *Pieces) Attempts(window string, marks []chart.Mark) Picture {
 	plot.Sentence = fmt.Sprintf("Lately %s first attempts and %s retries per second, %s accepted.",
 		words.PerSecond(p.now(first)), words.PerSecond(p.now(retry)), words.PerSecond(p.now(accepted)))
 	plot.Areas = []chart.Series{
-		{Name: "first", Style: chart.First, Values: first}, {Name: "retry", Style: chart.Retry, Values: retry},
+		{Name: "first", Style: chart.First, Values: first},
+		{Name: "retry", Style: chart.Retry, Values: retry},
 		{Name: "replay", Style: chart.Replay, Values: replay},
 	}
 	plot.Lines = []chart.Series{{Name: "accepted", Style: chart.Accepted, Values: accepted}}

@@ -24,6 +24,15 @@ type Tile struct {
 	Link        string
 }
 
+// Pieces are the series of a window without its ends that are not complete: rates of
+// them would be too low.
+type Pieces struct {
+	stats *view.Stats
+	list  []view.StatsPoint
+	times []time.Time
+	step  time.Duration
+}
+
 // Tiles are the numbers of a tenant, or of all.
 func (p *Pieces) Tiles(o *view.Overview, window string, link func(path string, pairs ...any) string) []Tile {
 	list := []Tile{
@@ -39,15 +48,6 @@ func (p *Pieces) Tiles(o *view.Overview, window string, link func(path string, p
 		list[i].Link = to
 	}
 	return list
-}
-
-// Pieces are the series of a window without its ends that are not complete: rates of
-// them would be too low.
-type Pieces struct {
-	stats *view.Stats
-	list  []view.StatsPoint
-	times []time.Time
-	step  time.Duration
 }
 
 // Of returns the pieces of a window.
@@ -95,13 +95,13 @@ func (p *Pieces) now(rates []float64) float64 {
 	return sum / float64(n)
 }
 
-func spark(values []float64, tone chart.Tone) template.HTML {
-	return chart.Spark{Values: values, Tone: tone}.HTML()
+func spark(values []float64) template.HTML {
+	return chart.Spark{Values: values}.HTML()
 }
 
 func (p *Pieces) accepted(window string) Tile {
 	rates := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Accepted })
-	t := Tile{Name: "Accepted", Value: words.PerSecond(p.now(rates)), Unit: "/s", Spark: spark(rates, chart.Calm)}
+	t := Tile{Name: "Accepted", Value: words.PerSecond(p.now(rates)), Unit: "/s", Spark: spark(rates)}
 	t.Fact = words.Short(p.stats.Totals.Accepted) + " in " + Spell(window)
 	if n := p.stats.Totals.Events; n != p.stats.Totals.Accepted {
 		t.Fact += " of " + words.Short(n) + plural(n, " event", " events")
@@ -111,7 +111,7 @@ func (p *Pieces) accepted(window string) Tile {
 
 func (p *Pieces) delivered() Tile {
 	rates := p.perSecond(func(s *view.StatsPoint) uint64 { return s.Delivered })
-	t := Tile{Name: "Delivered", Value: words.PerSecond(p.now(rates)), Unit: "/s", Spark: spark(rates, chart.Calm)}
+	t := Tile{Name: "Delivered", Value: words.PerSecond(p.now(rates)), Unit: "/s", Spark: spark(rates)}
 	accepted := p.now(p.perSecond(func(s *view.StatsPoint) uint64 { return s.Accepted }))
 	switch off := p.now(rates) - accepted; {
 	case math.Abs(off) < max(0.02*accepted, 0.05):
@@ -155,7 +155,7 @@ func (p *Pieces) success() Tile {
 func (p *Pieces) retries() Tile {
 	ratios := p.values(func(s *view.StatsPoint) float64 { return float64(s.Retry) / float64(max(s.First, 1)) })
 	return Tile{
-		Name: "Retry ratio", Value: words.Ratio(p.stats.RetryRatio), Spark: spark(ratios, chart.Calm),
+		Name: "Retry ratio", Value: words.Ratio(p.stats.RetryRatio), Spark: spark(ratios),
 		Fact: words.Short(p.stats.Totals.Retry) + plural(p.stats.Totals.Retry, " retry", " retries") + " for " + words.Short(p.stats.Totals.First) + " first",
 	}
 }
@@ -201,7 +201,7 @@ func (p *Pieces) latency() Tile {
 			return math.NaN()
 		}
 		return *s.DeliveryMS.P50
-	}), chart.Calm)
+	}))
 	return t
 }
 
@@ -223,7 +223,7 @@ func (p *Pieces) waiting() Tile {
 	default:
 		t.Fact = words.Short(ready) + " ready, " + words.Short(retrying) + " to retry"
 	}
-	t.Spark = spark(p.values(func(s *view.StatsPoint) float64 { return sum(&s.Gauges) }), chart.Calm)
+	t.Spark = spark(p.values(func(s *view.StatsPoint) float64 { return sum(&s.Gauges) }))
 	return t
 }
 
@@ -236,7 +236,7 @@ func deadLetters(o *view.Overview, p *Pieces) Tile {
 	if d.LastHour > 0 {
 		t.Fact, t.Tone = "+"+words.Short(d.LastHour)+" in the last hour", "amber"
 	}
-	t.Spark = spark(p.perSecond(func(s *view.StatsPoint) uint64 { return s.Dead }), chart.Calm)
+	t.Spark = spark(p.perSecond(func(s *view.StatsPoint) uint64 { return s.Dead }))
 	return t
 }
 

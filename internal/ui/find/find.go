@@ -94,7 +94,10 @@ func load(v *site.Visit) (any, error) {
 	if strings.HasPrefix(q, "key_") && v.Me.Scope == "admin" {
 		return nil, &site.Redirect{To: v.Frame.Link("/ui/settings/keys") + "#" + url.PathEscape(q)}
 	}
-	return c, c.search(v)
+	if err := c.search(v); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func leadTo(v *site.Visit, page string, err error) error {

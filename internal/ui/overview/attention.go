@@ -71,7 +71,7 @@ func show(v *site.Visit, w *view.WorstEndpoint, strip []chart.HealthCell) troubl
 		}
 	}
 	if w.OldestS != nil && *w.OldestS > 0 {
-		t.Oldest = words.Duration(time.Duration(min(*w.OldestS, 1<<31)) * time.Second) //nolint:gosec // bounded
+		t.Oldest = words.Duration(time.Duration(min(*w.OldestS, 1<<31)) * time.Second)
 	}
 	if w.RetryRatio != nil {
 		t.Ratio, t.Stormy = words.Ratio(*w.RetryRatio), *w.RetryRatio >= stormRatio

@@ -151,5 +151,8 @@ func Open(v Sealer, cookie string, now time.Time) (s Session, err error) {
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return Session{}, ErrInvalid
 	}
-	return s, s.Check(now)
+	if err := s.Check(now); err != nil {
+		return Session{}, err
+	}
+	return s, nil
 }

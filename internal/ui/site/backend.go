@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -59,14 +60,12 @@ func (b *backend) do(ctx context.Context, method, path string, in, out any) erro
 			return fmt.Errorf("encode request: %w", err)
 		}
 	}
-	r, err := http.NewRequestWithContext(rest.WithActor(ctx, b.actor), method, path, &body)
+	r, err := http.NewRequestWithContext(rest.WithActor(ctx, b.actor), method, path, &body) //nolint:gosec // it never leaves the process
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
 	}
 	r.RequestURI, r.RemoteAddr = path, b.remote
-	for name, values := range b.via {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, b.via)
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

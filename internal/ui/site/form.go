@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -53,12 +54,7 @@ func (f *Form) Has(name, value string) bool {
 	if f == nil {
 		return false
 	}
-	for _, v := range f.Values[name] {
-		if v == value {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.Values[name], value)
 }
 
 // Error returns what is wrong with a field, or with a part of it.
@@ -187,7 +183,7 @@ func (s *Site) giveNote(w http.ResponseWriter, r *http.Request, n *Note) {
 	if err != nil || n.Text == "" || len(text) > maxNote {
 		return
 	}
-	http.SetCookie(w, s.framed(r, &http.Cookie{
+	http.SetCookie(w, s.framed(r, &http.Cookie{ //nolint:gosec // no secret; over http, too
 		Name: noteCookie, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/ui", MaxAge: 30, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}))
 }
@@ -199,7 +195,7 @@ func (s *Site) takeNote(w http.ResponseWriter, r *http.Request) *Note {
 	if err != nil {
 		return nil
 	}
-	http.SetCookie(w, s.framed(r, &http.Cookie{Name: noteCookie, Path: "/ui", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}))
+	http.SetCookie(w, s.framed(r, &http.Cookie{Name: noteCookie, Path: "/ui", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})) //nolint:gosec // as above
 	text, err := base64.RawURLEncoding.DecodeString(c.Value)
 	n := new(Note)
 	if err != nil || len(text) > maxNote || json.Unmarshal(text, n) != nil {
@@ -212,7 +208,7 @@ func (s *Site) takeNote(w http.ResponseWriter, r *http.Request) *Note {
 // chooseTheme keeps which colours a browser wants.
 func (s *Site) chooseTheme(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	c := &http.Cookie{Name: themeCookie, Path: "/ui", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	c := &http.Cookie{Name: themeCookie, Path: "/ui", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode} //nolint:gosec // no secret
 	switch theme := r.PostFormValue("theme"); theme {
 	case "light", "dark":
 		c.Value = theme
@@ -224,5 +220,5 @@ func (s *Site) chooseTheme(w http.ResponseWriter, r *http.Request) {
 	if next == "" {
 		next = "/ui"
 	}
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // a page of ours: localPath
 }

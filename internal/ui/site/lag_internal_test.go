@@ -72,9 +72,9 @@ func TestGoneReadersAreNotLate(t *testing.T) {
 
 type gone struct{ *httptest.ResponseRecorder }
 
-func (*gone) SetWriteDeadline(time.Time) error  { return nil }
-func (*gone) Write([]byte) (int, error)         { return 0, errors.New("broken pipe") }
-func (*gone) WriteString(s string) (int, error) { return 0, errors.New("broken pipe") }
+func (*gone) SetWriteDeadline(time.Time) error { return nil }
+func (*gone) Write([]byte) (int, error)        { return 0, errors.New("broken pipe") }
+func (*gone) WriteString(string) (int, error)  { return 0, errors.New("broken pipe") }
 
 // TestBlocksHaveNoLineOfTheirOwn: whatever a block has in it, it is one line of the
 // stream.

@@ -82,7 +82,7 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	if next == "" {
 		next = "/ui"
 	}
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // a page of ours: localPath
 }
 
 // logout ends the session, also for whoever may have copied its cookie.

@@ -88,7 +88,7 @@ func (s *Site) portalPolicy() string {
 // shown in one. It then belongs to that site and ours together: no other site has it.
 // Browsers take such cookies over TLS only. Key logins never get one: nobody may show
 // their pages in a frame.
-func (s *Site) framed(r *http.Request, c *http.Cookie) *http.Cookie {
+func (s *Site) framed(r *http.Request, c *http.Cookie) *http.Cookie { //nolint:gosec // its attributes are those that it came with, and these
 	if len(s.cfg.Vendor.Ancestors) > 0 && s.secure(r) {
 		c.SameSite, c.Secure, c.Partitioned = http.SameSiteNoneMode, true, true
 	}

@@ -70,7 +70,8 @@ func (s *streams) leave(session [16]byte, lagged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
-	if s.of[session]--; s.of[session] == 0 {
+	s.of[session]--
+	if s.of[session] == 0 {
 		delete(s.of, session)
 	}
 	if lagged && len(s.lagging) < maxStreams {

@@ -138,7 +138,7 @@ func whole(n any, write func(int64) string) string {
 	case int64:
 		return write(n)
 	case uint64:
-		return write(int64(min(n, 1<<62))) //nolint:gosec // bounded
+		return write(int64(min(n, 1<<62)))
 	case *int:
 		if n != nil {
 			return write(int64(*n))

@@ -203,7 +203,7 @@ func (s *Site) setCookie(w http.ResponseWriter, r *http.Request, open *session.S
 	if err != nil {
 		return err
 	}
-	c := s.cookie(r, open.OfKey(), value)
+	c := s.cookie(r, open.OfKey(), value) //nolint:gosec // made by cookie
 	if open.OfKey() {
 		c.Expires = open.Ends() // browsers keep that of a portal, so that its visitor is told what has ended
 	}
@@ -213,13 +213,13 @@ func (s *Site) setCookie(w http.ResponseWriter, r *http.Request, open *session.S
 
 // dropCookie makes the browser forget a session.
 func (s *Site) dropCookie(w http.ResponseWriter, r *http.Request, ofKey bool) {
-	c := s.cookie(r, ofKey, "")
+	c := s.cookie(r, ofKey, "") //nolint:gosec // made by cookie
 	c.MaxAge = -1
 	http.SetCookie(w, c)
 }
 
 func (s *Site) cookie(r *http.Request, ofKey bool, value string) *http.Cookie {
-	c := &http.Cookie{Name: keyCookie, Value: value, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.secure(r)}
+	c := &http.Cookie{Name: keyCookie, Value: value, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.secure(r)} //nolint:gosec // secure wherever browsers come over TLS
 	if ofKey {
 		return c
 	}

@@ -176,7 +176,9 @@ func loadOne(v *site.Visit) (any, error) {
 		return nil, err
 	}
 	if v.Me.Writes() { // keys are listed for those who may make some
-		return c, c.readKeys(v)
+		if err := c.readKeys(v); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }

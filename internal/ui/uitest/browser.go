@@ -2,6 +2,7 @@ package uitest
 
 import (
 	"html"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -59,9 +60,7 @@ func (b *Browser) Send(method, path string, form url.Values) *Page {
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	for name, values := range b.Header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, b.Header)
 	for _, c := range b.cookies {
 		r.AddCookie(c)
 	}
@@ -90,9 +89,7 @@ func (b *Browser) Cookie(name string) *http.Cookie { return b.cookies[name] }
 // Copy is another browser with the same cookies.
 func (b *Browser) Copy() *Browser {
 	c := NewBrowser(b.t, b.h)
-	for name, cookie := range b.cookies {
-		c.cookies[name] = cookie
-	}
+	maps.Copy(c.cookies, b.cookies)
 	return c
 }
 
@@ -127,9 +124,7 @@ func (b *Browser) Token() string {
 func (b *Browser) Post(path string, form url.Values) *Page {
 	b.t.Helper()
 	with := url.Values{"token": {b.Token()}}
-	for name, values := range form {
-		with[name] = values
-	}
+	maps.Copy(with, form)
 	return b.Send(http.MethodPost, path, with)
 }
 
