@@ -81,7 +81,7 @@
 		const x = r.left + r.width / 2, y = r.top + r.height / 2
 		const fills = []
 		for (const el of document.elementsFromPoint(x, y)) {
-			if (!(el instanceof SVGGeometryElement)) continue
+			if (!(el instanceof SVGGeometryElement) || el instanceof SVGLineElement) continue // a line fills nothing
 			const s = getComputedStyle(el)
 			if (s.fill === "none" || s.fill.startsWith("url")) continue
 			const c = [...rgba(s.fill)]

@@ -224,10 +224,22 @@ func get[T any](b *tab, what string, action chromedp.Action[T]) T {
 		switch {
 		case err == nil:
 			return out
-		case !strings.Contains(err.Error(), "No node with given id"): // its block was swapped between finding and reading it
+		case !swapped(err):
 			b.t.Fatalf("%s: %v", what, err)
 		}
 	}
+}
+
+// swapped reports whether an element went with its block, which the page swapped between
+// finding the element and using it: nothing was done then, and it may be tried again.
+func swapped(err error) bool {
+	said := err.Error()
+	for _, words := range []string{"o node with given id", "ot find node with given id", "not belong to the document", "detached from document", "not have a layout object", "not compute box model"} {
+		if strings.Contains(said, words) {
+			return true
+		}
+	}
+	return false
 }
 
 // visit opens a page that must be there.
@@ -252,6 +264,9 @@ func (b *tab) submit(what string, status int64, action chromedp.Action[chromedp.
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	answer, err := chromedp.RunResponse(ctx, action)
+	for err != nil && swapped(err) {
+		answer, err = chromedp.RunResponse(ctx, action)
+	}
 	if err != nil {
 		b.t.Fatalf("%s: %v", what, err)
 	}

@@ -160,7 +160,7 @@ func (m *markup) hold(w Window, h Pause) {
 		return
 	}
 	m.lit("<text")
-	m.class("note mid" + extra)
+	m.class("note mid halo" + extra)
 	m.pct("x", (from+to)/2)
 	m.num("y", rail-20)
 	m.lit(`><tspan class="strong">`)

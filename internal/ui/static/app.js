@@ -55,6 +55,7 @@ function busy(block) {
   return block.contains(document.activeElement) && document.activeElement !== document.body && document.activeElement.matches("input, select, textarea, summary, [data-menu]")
     || (!selection.isCollapsed && block.contains(selection.anchorNode))
     || $("details.menu[open]", block) !== null
+    || block.matches(":active") // a click that has begun would be lost
     || ($("tbody", block) !== null && block.matches(":hover")); // rows stay under the pointer
 }
 
