@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
@@ -83,7 +82,7 @@ type run struct {
 	accepts  acceptRun
 	settles  settleRun
 	lanes    laneRun
-	figures  stats.Log // of one statement
+	figures  figures
 }
 
 // commitOnce sends the batch and fills in the outcomes. What the transaction
