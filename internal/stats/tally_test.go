@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
-	"pgregory.net/rapid"
 )
 
 // TestTallyIsTheSumOfItsLog: what a tally packs adds up to what the log of the same

@@ -1,6 +1,10 @@
 package postgres
 
-import "github.com/breakwaterhq/breakwater/internal/stats"
+import (
+	"sync"
+
+	"github.com/breakwaterhq/breakwater/internal/stats"
+)
 
 // figures is what a statement counts. It says it twice, because the statement stores
 // it before anybody knows what is written: added up, which is what is stored if all
@@ -9,6 +13,9 @@ type figures struct {
 	all  stats.Tally
 	each stats.Log
 }
+
+// usedFigures keeps the memory of figures for the next run.
+var usedFigures = sync.Pool{New: func() any { return new(figures) }}
 
 func (f *figures) reset() {
 	f.all.Reset()
