@@ -185,6 +185,7 @@ var allowed = map[string]imports{
 		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot"),
 	},
 	"internal/lab/sink": {own: in("internal/hook", "internal/quantity", "receiver")},
+	"internal/lab/demo": {own: in("internal/api/view", "internal/lab/sink", "internal/quantity")},
 	"internal/lab/bench": {
 		own:       in("internal/lab/bench/histogram", "internal/lab/bench/usage", "internal/lab/bench/wire", "internal/lab/pgcluster"),
 		libraries: in("gonum.org/v1/plot"),
@@ -197,7 +198,7 @@ var allowed = map[string]imports{
 	"internal/cli": {
 		own: in(
 			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
-			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
+			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/demo", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
@@ -271,7 +272,7 @@ var (
 	// destinations of tests.
 	mayConnect = set(
 		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
-		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
+		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire", "internal/lab/demo",
 		"test/seed",
 	)
 )
