@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -82,18 +83,22 @@ func (s *SQL) accept(ctx context.Context, on execer, e Event) (first bool, err e
 		storable(e.Type, math.MaxInt), storable(e.DeliveryID, maxID), e.Attempt, e.Timestamp.UnixMilli(),
 		append([]byte{}, e.Body...), now.UnixMilli(), now.UnixMilli(), s.o.Scope, e.ID,
 	}
-	var state int
-	var at int64
-	err = on.QueryRowContext(ctx, s.statements[selectState], s.o.Scope, e.ID).Scan(&state, &at)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return s.exec(ctx, on, insertEvent, values...)
-	case err != nil:
-		return false, fmt.Errorf("look for the event: %w", err)
-	case state != stateDone || at > cutoff:
-		return false, nil
-	}
-	return s.exec(ctx, on, renewEvent, append(values, cutoff)...)
+	return settle(func() (first, known bool, err error) {
+		var state int
+		var at int64
+		err = on.QueryRowContext(ctx, s.statements[selectState], s.o.Scope, e.ID).Scan(&state, &at)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			first, err = s.exec(ctx, on, insertEvent, values...)
+		case err != nil:
+			return false, false, fmt.Errorf("look for the event: %w", err)
+		case state != stateDone || at > cutoff:
+			return false, true, nil
+		default:
+			first, err = s.exec(ctx, on, renewEvent, append(slices.Clip(values), cutoff)...)
+		}
+		return first, first, err // else another copy, or a purge, came in between
+	})
 }
 
 // Aside is an event that Work has set aside, because its function said [Permanent] or

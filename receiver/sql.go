@@ -143,10 +143,21 @@ func (s *SQL) once(ctx context.Context, id string, fn func(context.Context) erro
 	if err := fn(withTx(ctx, s.db, tx)); err != nil {
 		return true, err
 	}
-	if err := tx.Commit(); err != nil {
-		return true, fmt.Errorf("receiver: commit: %w", err)
+	return true, s.commit(tx)
+}
+
+// commit ends a transaction. SQLite without WAL may find readers in its way and
+// undo everything: then it is not the work that failed.
+func (s *SQL) commit(tx *sql.Tx) error {
+	err := tx.Commit()
+	switch {
+	case err == nil:
+		return nil
+	case s.o.Dialect.isLocked(err):
+		return fmt.Errorf("%w: commit: %w", ErrBusy, err)
+	default:
+		return fmt.Errorf("receiver: commit: %w", err)
 	}
-	return true, nil
 }
 
 // beginMarked returns a transaction that holds the mark, or nil when the id was
@@ -179,24 +190,42 @@ const selectMark = `SELECT seen_at FROM {seen} WHERE scope = ? AND id = ?`
 const renewMark = `UPDATE {seen} SET seen_at = ? WHERE scope = ? AND id = ? AND seen_at <= ?`
 
 // mark reports whether the transaction now holds the mark of an id.
-func (s *SQL) mark(ctx context.Context, tx *sql.Tx, id string) (bool, error) {
+func (s *SQL) mark(ctx context.Context, tx *sql.Tx, id string) (fresh bool, err error) {
 	now := time.Now()
 	cutoff := now.Add(-s.o.TTL).UnixMilli()
-	inserted, err := s.exec(ctx, tx, insertMark, s.o.Scope, id, now.UnixMilli())
-	if err != nil || inserted {
-		return inserted, err
+	return settle(func() (fresh, known bool, err error) {
+		fresh, err = s.exec(ctx, tx, insertMark, s.o.Scope, id, now.UnixMilli())
+		if err != nil || fresh {
+			return fresh, true, err
+		}
+		var seenAt int64
+		err = tx.QueryRowContext(ctx, s.statements[selectMark], s.o.Scope, id).Scan(&seenAt)
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // purged this moment
+			return false, false, nil
+		case err != nil:
+			return false, false, fmt.Errorf("receiver: look for the mark: %w", err)
+		case seenAt > cutoff:
+			return false, true, nil
+		}
+		fresh, err = s.exec(ctx, tx, renewMark, now.UnixMilli(), s.o.Scope, id, cutoff)
+		return fresh, fresh, err // else renewed or purged this moment
+	})
+}
+
+// maxLooks ends what cannot happen: each look but the last one means that another
+// call has changed the row in between.
+const maxLooks = 100
+
+// settle looks again until it is known whether an id is fresh.
+func settle(look func() (fresh, known bool, err error)) (fresh bool, err error) {
+	for range maxLooks {
+		fresh, known, err := look()
+		if err != nil || known {
+			return fresh, err
+		}
 	}
-	var seenAt int64
-	err = tx.QueryRowContext(ctx, s.statements[selectMark], s.o.Scope, id).Scan(&seenAt)
-	switch {
-	case errors.Is(err, sql.ErrNoRows): // purged this moment
-		return s.exec(ctx, tx, insertMark, s.o.Scope, id, now.UnixMilli())
-	case err != nil:
-		return false, fmt.Errorf("receiver: look for the mark: %w", err)
-	case seenAt > cutoff:
-		return false, nil
-	}
-	return s.exec(ctx, tx, renewMark, now.UnixMilli(), s.o.Scope, id, cutoff)
+	return false, fmt.Errorf("%w: it changes all the time", ErrBusy)
 }
 
 // purgeMarks deletes some of what is past the TTL. The inner list is wrapped once more

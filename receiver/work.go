@@ -251,10 +251,7 @@ func (s *SQL) complete(ctx context.Context, j *job) error {
 	if _, err := s.exec(ctx, j.tx, completeEvent, time.Now().UnixMilli(), []byte{}, s.o.Scope, j.event.ID); err != nil {
 		return err
 	}
-	if err := j.tx.Commit(); err != nil {
-		return fmt.Errorf("receiver: commit: %w", err)
-	}
-	return nil
+	return s.commit(j.tx)
 }
 
 // failEvent counts one try once, whoever else had the event in hand since.
