@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
 	_ "modernc.org/sqlite"             // driver sqlite
@@ -82,17 +84,30 @@ func (d database) on(t testing.TB, db *sql.DB, o receiver.SQLOptions) *receiver.
 
 func exec(t testing.TB, db *sql.DB, statement string) {
 	t.Helper()
-	if _, err := db.ExecContext(context.Background(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	unlocked(t, statement, func() error {
+		_, err := db.ExecContext(context.Background(), statement)
+		return err
+	})
 }
 
 func count(t testing.TB, db *sql.DB, from string) (n int) {
 	t.Helper()
-	if err := db.QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+from).Scan(&n); err != nil {
-		t.Fatalf("count %s: %v", from, err)
-	}
+	unlocked(t, from, func() error { return db.QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+from).Scan(&n) })
 	return n
+}
+
+// unlocked tries again while bare SQLite says that someone else is at it.
+func unlocked(t testing.TB, what string, f func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		err := f()
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "is locked") || time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
 }
 
 // effect does the work of an event: it writes a row in the transaction of ctx.

@@ -134,7 +134,10 @@ const peekDue = `SELECT COUNT(*) FROM (SELECT id FROM {inbox} WHERE scope = ? AN
 // isDue looks without a lock.
 func (s *SQL) isDue(ctx context.Context) (bool, error) {
 	var n int
-	if err := s.db.QueryRowContext(ctx, s.statements[peekDue], s.o.Scope, time.Now().UnixMilli()).Scan(&n); err != nil {
+	err := s.patiently(ctx, func() error {
+		return s.db.QueryRowContext(ctx, s.statements[peekDue], s.o.Scope, time.Now().UnixMilli()).Scan(&n)
+	})
+	if err != nil {
 		return false, fmt.Errorf("receiver: look into the inbox: %w", err)
 	}
 	return n > 0, nil
