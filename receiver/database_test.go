@@ -62,9 +62,9 @@ func (d database) prepare(t testing.TB, o receiver.SQLOptions) (*sql.DB, *receiv
 	t.Helper()
 	db := d.open(t)
 	s := d.on(t, db, o)
-	exec(t, db, s.Schema())
-	exec(t, db, s.Schema()) // again, as at every start
-	exec(t, db, "CREATE TABLE IF NOT EXISTS effects (id TEXT NOT NULL)")
+	execute(t, db, s.Schema())
+	execute(t, db, s.Schema()) // again, as at every start
+	execute(t, db, "CREATE TABLE IF NOT EXISTS effects (id TEXT NOT NULL)")
 	return db, s
 }
 
@@ -82,7 +82,7 @@ func (d database) on(t testing.TB, db *sql.DB, o receiver.SQLOptions) *receiver.
 	return s
 }
 
-func exec(t testing.TB, db *sql.DB, statement string) {
+func execute(t testing.TB, db *sql.DB, statement string) {
 	t.Helper()
 	unlocked(t, statement, func() error {
 		_, err := db.ExecContext(context.Background(), statement)

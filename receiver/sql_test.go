@@ -120,8 +120,8 @@ func TestMarksEndWithTheTTL(t *testing.T) {
 		once(t, s, "evt_old", true)
 		once(t, s, "evt_young", true)
 		once(t, other, "evt_old", true) // 7 days
-		exec(t, db, fmt.Sprintf("UPDATE webhook_seen SET seen_at = seen_at - %d WHERE id = 'evt_old'", time.Hour.Milliseconds()))
-		exec(t, db, fmt.Sprintf("UPDATE webhook_seen SET seen_at = seen_at - %d WHERE id = 'evt_young'", (59*time.Minute).Milliseconds()))
+		execute(t, db, fmt.Sprintf("UPDATE webhook_seen SET seen_at = seen_at - %d WHERE id = 'evt_old'", time.Hour.Milliseconds()))
+		execute(t, db, fmt.Sprintf("UPDATE webhook_seen SET seen_at = seen_at - %d WHERE id = 'evt_young'", (59*time.Minute).Milliseconds()))
 		once(t, s, "evt_young", false)
 		once(t, other, "evt_old", false)
 
@@ -145,8 +145,8 @@ func TestPurgeDeletesWhatHasEnded(t *testing.T) {
 		for n := range old {
 			rows = append(rows, fmt.Sprintf("('', 'evt_%d', %d)", n, n))
 		}
-		exec(t, db, "INSERT INTO webhook_seen (scope, id, seen_at) VALUES "+strings.Join(rows, ", "))
-		exec(t, db, "INSERT INTO webhook_seen (scope, id, seen_at) VALUES ('other', 'evt_1', 1)")
+		execute(t, db, "INSERT INTO webhook_seen (scope, id, seen_at) VALUES "+strings.Join(rows, ", "))
+		execute(t, db, "INSERT INTO webhook_seen (scope, id, seen_at) VALUES ('other', 'evt_1', 1)")
 		once(t, s, "evt_new", true)
 		if n, err := s.Purge(t.Context()); n != old || err != nil {
 			t.Errorf("Purge = %d, %v; want %d", n, err, old)
@@ -174,7 +174,7 @@ func TestPurgeAmongOthers(t *testing.T) {
 		for n := range 10 {
 			once(t, s, fmt.Sprint("evt_", n), true)
 		}
-		exec(t, db, fmt.Sprintf("UPDATE webhook_seen SET seen_at = seen_at - %d", time.Hour.Milliseconds()))
+		execute(t, db, fmt.Sprintf("UPDATE webhook_seen SET seen_at = seen_at - %d", time.Hour.Milliseconds()))
 		together(40, func(i int) {
 			if i%4 == 0 {
 				if _, err := s.Purge(t.Context()); err != nil {
@@ -198,7 +198,7 @@ func TestScopesAndTablesAreApart(t *testing.T) {
 		once(t, s, "evt_1", true)
 		for _, o := range []receiver.SQLOptions{{Scope: "billing"}, {Scope: "Billing"}, {Table: "order"}, {Table: "select", Scope: "x"}, {Table: strings.Repeat("z", 40)}} {
 			other := d.on(t, db, o)
-			exec(t, db, other.Schema())
+			execute(t, db, other.Schema())
 			once(t, other, "evt_1", true)
 			once(t, other, "EVT_1", true) // ids are what they are
 			once(t, other, "evt_1", false)
@@ -207,9 +207,9 @@ func TestScopesAndTablesAreApart(t *testing.T) {
 			}
 		}
 		if d.dialect == receiver.Postgres {
-			exec(t, db, "CREATE SCHEMA hooks")
+			execute(t, db, "CREATE SCHEMA hooks")
 			qualified := d.on(t, db, receiver.SQLOptions{Table: "hooks.seen"})
-			exec(t, db, qualified.Schema())
+			execute(t, db, qualified.Schema())
 			once(t, qualified, "evt_1", true)
 			if n := count(t, db, "hooks.seen"); n != 1 {
 				t.Errorf("%d rows in hooks.seen, want 1", n)
@@ -274,7 +274,7 @@ func TestOnceTellsOfTrouble(t *testing.T) {
 		if ran, err := s.Once(t.Context(), "evt_1", succeed); ran || err == nil {
 			t.Errorf("without a table: Once = %v, %v; want an error", ran, err)
 		}
-		exec(t, db, s.Schema())
+		execute(t, db, s.Schema())
 		for name, bad := range badIDs {
 			ran, err := s.Once(t.Context(), bad, succeed)
 			if code, _ := receiver.Status(err); ran || code != 422 {

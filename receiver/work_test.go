@@ -53,7 +53,7 @@ func tries(t *testing.T, db *sql.DB) (n int) {
 
 // makeDue lets no event wait any longer.
 func makeDue(t *testing.T, db *sql.DB) {
-	exec(t, db, "UPDATE webhook_seen_inbox SET due_at = 0 WHERE state = 0")
+	execute(t, db, "UPDATE webhook_seen_inbox SET due_at = 0 WHERE state = 0")
 }
 
 // TestWorkOfSeveralNodes: two nodes with several workers each, work that fails now and then:
