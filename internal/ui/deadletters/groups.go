@@ -148,14 +148,6 @@ func (c *dead) readRunning(v *site.Visit) (map[string]bool, error) {
 func (c *dead) readGroups(v *site.Visit, all view.DeadGroups, replayed map[string]bool) error {
 	shown := all.Data[:min(len(all.Data), maxGroups)]
 	c.More = len(all.Data) - len(shown)
-	ids := make([]string, len(shown))
-	for i := range shown {
-		ids[i] = shown[i].Endpoint
-	}
-	endpoints, err := v.Endpoints(ids...)
-	if err != nil {
-		return err
-	}
 	largest := 1
 	for _, g := range shown {
 		largest = max(largest, g.Count)
@@ -163,9 +155,13 @@ func (c *dead) readGroups(v *site.Visit, all view.DeadGroups, replayed map[strin
 	for _, d := range shown {
 		g := group{DeadGroup: d, Key: keyOf(&d), Name: d.Endpoint, Bar: chart.Bar(float64(d.Count)/float64(largest), chart.Held)}
 		meaning := words.DeadGroup{Reason: d.Reason, Replayed: replayed[d.Endpoint]}
-		if e, ok := endpoints[d.Endpoint]; ok {
-			g.Endpoint, g.Name = &e, site.Either(e.UID, words.OfURL(e.URL, 0).Host)
-			meaning.State = words.StateOfEndpoint(&e)
+		e, err := v.Endpoint(d.Endpoint)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			g.Endpoint, g.Name = e, site.Either(e.UID, words.OfURL(e.URL, 0).Host)
+			meaning.State = words.StateOfEndpoint(e)
 			g.Badge = meaning.State.Badge()
 		} else {
 			g.Badge = words.EndpointStatusOf("deleted")
