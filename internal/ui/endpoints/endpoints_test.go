@@ -26,16 +26,22 @@ func idOf(t *testing.T, text string) hook.ID {
 	return id
 }
 
+// saved is what the owner of a lane saves.
+func saved(t *testing.T, w *uitest.World, endpoint string, c lane.Checkpoint) {
+	t.Helper()
+	id := idOf(t, endpoint)
+	fence := w.Fence(hook.ShardOf(id))
+	save := &store.LaneSave{Endpoint: id, Tenant: w.Acme.ID, Shard: fence.Shard, Epoch: fence.Epoch, Checkpoint: c}
+	w.OK(w.DB.Commit(t.Context(), &store.Batch{Node: w.Node().ID, Now: w.Clock.Now(), Lanes: []*store.LaneSave{save}}))
+}
+
 // opened lets the breaker of an endpoint open, as its owner would save it.
 func opened(t *testing.T, w *uitest.World, endpoint string) {
 	t.Helper()
 	id, now := idOf(t, endpoint), w.Clock.Now()
-	fence := w.Fence(hook.ShardOf(id))
-	save := &store.LaneSave{Endpoint: id, Tenant: w.Acme.ID, Shard: fence.Shard, Epoch: fence.Epoch}
-	save.Checkpoint = lane.Checkpoint{
+	saved(t, w, endpoint, lane.Checkpoint{
 		Open: true, OpenedAt: now.Add(-4 * time.Minute), OpenReason: lane.OpenedByStreak, NextProbeAt: now.Add(14 * time.Second), Limit: 6,
-	}
-	w.OK(w.DB.Commit(t.Context(), &store.Batch{Node: w.Node().ID, Now: now, Lanes: []*store.LaneSave{save}}))
+	})
 	w.OK(w.DB.WriteOperational(t.Context(), []hook.OperationalEvent{
 		{ID: w.ID(), TenantID: w.Acme.ID, EndpointID: id, Type: hook.BreakerOpened, At: now.Add(-4 * time.Minute), Detail: json.RawMessage(`{}`)},
 		{ID: w.ID(), TenantID: w.Acme.ID, EndpointID: id, Type: hook.BreakerProbeFailed, At: now.Add(-time.Minute), Detail: json.RawMessage(`{"count":3,"reason":"connect_refused"}`)},
@@ -49,13 +55,27 @@ func TestListShowsTheWorstStateFirst(t *testing.T) {
 	held := w.Endpoint(w.Acme, map[string]any{"url": address, "uid": "orders", "types": []string{"order.*"}})
 	paused := w.Endpoint(w.Bolt, map[string]any{"url": "https://paused.example/in", "paused": true})
 	opened(t, w, held)
+	told, could := w.Endpoint(w.Acme, map[string]any{"url": "https://told.example/in"}), w.Endpoint(w.Acme, map[string]any{"url": "https://could.example/in"})
+	back := w.Endpoint(w.Acme, map[string]any{"url": "https://back.example/in"})
+	saved(t, w, told, lane.Checkpoint{HoldUntil: w.Clock.Now().Add(30 * time.Second), Limit: 6})
+	saved(t, w, could, lane.Checkpoint{HoldUntil: w.Clock.Now().Add(-time.Second), Limit: 6})
+	saved(t, w, back, lane.Checkpoint{Recovery: 2.5, Held: time.Minute, Limit: 6})
 	b := w.Login(w.Admin)
 	p := b.Open("/ui/endpoints")
-	p.Says("Holding", "probe in 14 s", "hooks.harborpay.example /v2/events", "orders · acme", "order.*", "Paused", "bolt")
-	p.Has(`All <span class="n">3</span>`, `Holding <span class="n">1</span>`, `Paused <span class="n">1</span>`, "New endpoint")
+	p.Says("Told to wait ends in 30 s", "Draining", "Holding", "probe in 14 s", "hooks.harborpay.example /v2/events", "orders · acme", "order.*", "Paused", "bolt")
+	p.Has(`All <span class="n">6</span>`, `Holding <span class="n">1</span>`, `Told to wait <span class="n">1</span>`, `Draining <span class="n">1</span>`, `Delivering <span class="n">2</span>`, `Paused <span class="n">1</span>`, "New endpoint")
 	at := func(id string) int { return strings.Index(p.Body, `data-row="`+id+`"`) }
-	if at(held) >= at(paused) || at(paused) >= at(calm) {
-		t.Errorf("rows are not ordered by state: %d %d %d", at(held), at(paused), at(calm))
+	for order, i := []string{held, told, back, paused, calm}, 1; i < len(order); i++ {
+		if at(order[i-1]) >= at(order[i]) {
+			t.Errorf("rows are not ordered by state: row %d at %d, next at %d", i, at(order[i-1]), at(order[i]))
+		}
+	}
+	for path, want := range map[string]string{"hold": "told.example", "recovering": "back.example"} {
+		for _, query := range []string{"?state=" + path, "?" + path + "=true"} {
+			p := b.Open("/ui/endpoints" + query)
+			p.Says(want)
+			p.SaysNot("calm.example", "could.example", "harborpay")
+		}
 	}
 	p = b.Open("/ui/endpoints?state=open")
 	p.Says("hooks.harborpay.example")
