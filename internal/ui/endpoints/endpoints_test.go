@@ -150,6 +150,26 @@ func TestPageOfAnEndpointThatHolds(t *testing.T) {
 	b.Open("/ui/endpoints/"+id+"?tab=audit").Says("endpoint.pause", "endpoint.reset", "repaired")
 }
 
+func TestPausedEndpointSaysWhoPausedItAndWhen(t *testing.T) {
+	t.Parallel()
+	w := uitest.New(t)
+	id := w.Endpoint(w.Acme, map[string]any{"url": address})
+	b := w.Login(w.Acme.Write)
+	b.Done("/ui/endpoints/"+id+"/pause", url.Values{"note": {"maintenance"}})
+	for range 30 { // whatever else is done there
+		w.Endpoint(w.Acme, nil)
+	}
+	w.Clock.Pass(3 * time.Hour)
+	page := "/ui/endpoints/" + id
+	b.Open(page).Says("paused since 10:30:15 , 3 h", "Paused for 3 h by key “tenant:write”: “maintenance”.")
+	w.Login(w.Admin).Open(page).Says("by key “tenant:write”")
+	w.Login(w.Acme.Read).Open(page).Says("Paused for 3 h by key_") // others' names are not told
+	begun := w.Endpoint(w.Acme, map[string]any{"url": address, "paused": true})
+	w.Clock.Pass(time.Minute)
+	b.Open("/ui/endpoints/" + begun).Says("Paused for 1 m by key “tenant:write”.")
+	b.Done(page+"/resume", nil).SaysNot("by key")
+}
+
 func TestTabsOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	w := uitest.New(t)
