@@ -98,7 +98,6 @@ func (p *one) suits() string {
 	return windows[len(windows)-1]
 }
 
-
 // lastProbe takes the latest probe for the last answer: what it carried is not among
 // the deliveries that were read.
 func (p *one) lastProbe() {
