@@ -284,8 +284,17 @@ func TestEditingShowsWhatChangesAndRemovesWhatIsGone(t *testing.T) {
 	if _, old := e.Headers["X-Old"]; old || e.Headers["X-New"] == "" || e.Headers["X-Keep"] == "" || len(e.Metadata) != 0 || string(e.Policy) != `{"retry":{"max_attempts":3}}` {
 		t.Errorf("the endpoint is %+v, policy %s", e, e.Policy)
 	}
-	p = b.Post(path, form)
-	p.Says("Somebody else has changed this endpoint meanwhile.")
+	form.Set("url", "https://mine.example/in")
+	if p = b.Post(path, form); p.Status != http.StatusPreconditionFailed {
+		t.Errorf("a form of before: %d", p.Status)
+	}
+	p.Says("Nothing was changed. Somebody else has changed it since you opened this form.", "url https://new.example/in https://mine.example/in")
+	p.HasNot(`<span class="code">signature</span>`, `<span class="code">types</span>`, `<span class="code">policy</span>`)
+	p.Has(`name="version" value="2"`, `value="https://mine.example/in"`)
+	form.Set("version", "2")
+	b.Done(path, form).Says("The endpoint is changed.", "mine.example")
+	form.Del("version")
+	b.Post(path, form).Says("The form does not say which version it changes.")
 }
 
 func TestSecretsAreShownAndRotated(t *testing.T) {
