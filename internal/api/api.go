@@ -100,6 +100,7 @@ type Config struct {
 	PublicURL    func() string // address of the dashboard for people; nil: unknown, links have a path alone
 	Settings     []view.Setting
 	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
+	Retention    time.Duration // age at which data is removed; 0: it stays
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now

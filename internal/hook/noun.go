@@ -243,3 +243,20 @@ type Node struct {
 	Draining  bool
 	StartedAt time.Time
 }
+
+// DeadGrace is how long a dead letter stays at least, whatever its age: a person must
+// have had a chance to see it.
+const DeadGrace = 48 * time.Hour
+
+// KeptUntil returns until when a delivery that has ended is kept at least, where data
+// is removed at some age. Zero: it is pending, and is not removed.
+func (d *Delivery) KeptUntil(age time.Duration) time.Time {
+	switch until := d.ID.Time().Add(age); {
+	case d.State == Pending:
+		return time.Time{}
+	case d.State == Dead && d.SettledAt.Add(DeadGrace).After(until):
+		return d.SettledAt.Add(DeadGrace)
+	default:
+		return until
+	}
+}

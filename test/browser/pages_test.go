@@ -44,7 +44,7 @@ var views = []view{
 	{name: "deliveries", path: "/ui/deliveries", see: "newest first"},
 	{name: "deliveries-dead", path: "/ui/deliveries?status=dead&since=24h", see: "status=dead"},
 	{name: "delivery", path: "/ui/deliveries/{delivery:retried}", see: "Why attempt"},
-	{name: "delivery-dead", path: "/ui/deliveries/{delivery:dead}?tab=request", see: "The same request as curl"},
+	{name: "delivery-dead", path: "/ui/deliveries/{delivery:dead}?tab=request", see: "The request as curl"},
 	{name: "delivery-held", path: "/ui/deliveries/{delivery:held}", see: "Held"},
 	{name: "delivery-event", path: "/ui/deliveries/{delivery:retrying}?tab=event", see: "Payload"},
 	{name: "redeliver", path: "/ui/deliveries/{delivery:dead}/redeliver", see: "Redeliver now"},

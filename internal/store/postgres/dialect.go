@@ -86,17 +86,21 @@ SELECT id, tenant_id, endpoint_id, event_id, first_attempt, first_excerpt FROM d
 WHERE id = $1 AND (tenant_id = $2 OR $2 = 0) AND first_attempt IS NOT NULL`
 
 // LanesFrom implements sqlstore.Dialect.
-func (dialect) LanesFrom(f store.LaneFilter) string {
-	const from = `
+func (dialect) LanesFrom(q *sqlstore.Query, f store.LaneFilter) {
+	q.SQL += `
 FROM endpoints e LEFT JOIN lane_watch w ON w.endpoint_id = e.id LEFT JOIN lanes l ON l.endpoint_id = e.id
 WHERE `
 	switch {
 	case f.Stormy():
-		return from + `e.id IN (SELECT endpoint_id FROM lane_watch WHERE storm_since IS NOT NULL OR growing_since IS NOT NULL)`
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lane_watch WHERE storm_since IS NOT NULL OR growing_since IS NOT NULL)`
 	case f.Open != nil && *f.Open:
-		return from + `e.id IN (SELECT endpoint_id FROM lanes WHERE state = 1)`
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lanes WHERE state = 1)`
+	case f.Hold != nil && *f.Hold:
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lanes WHERE hold_until > ` + q.Arg(f.Now) + `)`
+	case f.Recovering != nil && *f.Recovering:
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lanes WHERE recovery_rate > 0)`
 	default:
-		return from + `true`
+		q.SQL += `true`
 	}
 }
 

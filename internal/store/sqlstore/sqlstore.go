@@ -46,7 +46,7 @@ type Dialect interface {
 	Some(table string) string
 	// LanesFrom returns the source of a list of lanes and its first condition. It
 	// begins with what is rarest: storms and warnings, then open lanes.
-	LanesFrom(f store.LaneFilter) string
+	LanesFrom(q *Query, f store.LaneFilter)
 }
 
 // Deliveries is the part of a dialect that is about deliveries.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -176,14 +177,11 @@ func edit(v *site.Visit) (site.Done, error) {
 	if asked(v) {
 		return showPreview(v, &e, in)
 	}
-	if given := v.Posted("version"); given != "" && given != versionOf(&e) {
-		return site.Done{}, &site.Problem{Status: http.StatusConflict, Detail: "Somebody else has changed this endpoint meanwhile. Look at it, and change it again."}
-	}
 	if err := patchOf(in, &e); err != nil {
 		return site.Done{}, err
 	}
 	var after view.Endpoint
-	if err := v.Do(http.MethodPatch, v.API("endpoints", e.ID), in, &after); err != nil {
+	if err := v.Patch(v.API("endpoints", e.ID), in, &after); err != nil {
 		return site.Done{}, err
 	}
 	say := "The endpoint is changed. It counts from the next attempt on."
@@ -315,7 +313,7 @@ func pairsOf(field, text string) (map[string]any, error) {
 func valuesOfEndpoint(e *view.Endpoint) url.Values {
 	f := url.Values{
 		"url": {e.URL}, "types": {strings.Join(e.Types, ", ")}, "uid": {site.Either(e.UID, "")}, "description": {e.Description},
-		"headers": {lines(e.Headers)}, "metadata": {lines(e.Metadata)}, "body": {e.Body}, "trace_context": {e.TraceContext}, "version": {versionOf(e)},
+		"headers": {lines(e.Headers)}, "metadata": {lines(e.Metadata)}, "body": {e.Body}, "trace_context": {e.TraceContext}, "version": {strconv.FormatInt(e.Version, 10)},
 	}
 	for _, s := range e.Signatures {
 		f.Add("signature", s.Scheme)
@@ -339,8 +337,6 @@ func valuesOfEndpoint(e *view.Endpoint) url.Values {
 	}
 	return f
 }
-
-func versionOf(e *view.Endpoint) string { return words.Number(e.Version) }
 
 func lines(m map[string]string) string {
 	out := make([]string, 0, len(m))

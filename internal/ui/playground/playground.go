@@ -37,7 +37,7 @@ func Section() site.Section {
 	return site.Section{
 		Templates: templates,
 		Pages: []site.Page{
-			{Path: path, Template: "playground.html", Title: "Playground", Place: "Playground", Inside: true, Load: load},
+			{Path: path, Template: "playground.html", Title: "Playground", Place: "Playground", Inside: true, Live: []string{"playground-outage"}, Load: load},
 			{Path: path + "/apply", Template: "playground-apply.html", Title: "Apply a policy", Place: "Playground", Inside: true, Writes: true, Load: loadApply},
 		},
 		Actions: []site.Action{{Path: path + "/apply", Do: doApply}},
@@ -64,6 +64,7 @@ type content struct {
 	Compare    []rivals
 	Simulation *outcome
 	SimError   string // why there is none
+	Later      string // it is not played yet: address of the page that waits for it
 	Share      string // the page's address, in full
 	Apply      string // where it is applied
 }
