@@ -27,6 +27,7 @@ var vectors = []string{
 var hostile = strings.Join(vectors, " ")
 
 func TestNothingThatOthersWroteRuns(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.status.Store(http.StatusUnprocessableEntity)
 	h.text.Store(hostile)
