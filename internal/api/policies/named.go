@@ -29,7 +29,7 @@ type PolicyPath struct {
 
 type policyCreate struct {
 	Body struct {
-		Name        string          `json:"name" minLength:"1" maxLength:"64" pattern:"^[a-z0-9-]{1,64}$" doc:"Small letters, digits and -; not the name of a preset. It cannot change."`
+		Name        string          `json:"name" minLength:"1" maxLength:"64" doc:"Small letters, digits and -; not the name of a preset. It cannot change."`
 		Description string          `json:"description,omitempty" maxLength:"1000"`
 		Policy      json.RawMessage `json:"policy" doc:"A policy level: a preset, and what differs from it."`
 	}
