@@ -108,7 +108,7 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
-			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/policies", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -122,9 +122,10 @@ var allowed = map[string]imports{
 			"internal/api/rest", "internal/api/view",
 		),
 	},
-	"internal/api/trial": {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
-	"internal/api/curl":  {},
-	"internal/api/strip": {own: in("internal/api/view", "internal/hook", "internal/stats")},
+	"internal/api/trial":    {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
+	"internal/api/policies": {own: in("internal/hook", "internal/policy", "internal/store", "internal/api/rest", "internal/api/view")},
+	"internal/api/curl":     {},
+	"internal/api/strip":    {own: in("internal/api/view", "internal/hook", "internal/stats")},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),

@@ -133,7 +133,7 @@ func (s *session) rootCommand() *cobra.Command {
 	root.AddCommand(
 		s.serveCommand(), s.demoCommand(), s.sendCommand(), s.sinkCommand(), s.simulateCommand(), s.benchCommand(),
 		s.endpointsCommand(), s.deliveriesCommand(), s.deadCommand(), s.replayCommand(), s.alertsCommand(),
-		s.keysCommand(), s.tenantsCommand(), s.rulesCommand(), s.dashboardCommand(),
+		s.keysCommand(), s.tenantsCommand(), s.policiesCommand(), s.rulesCommand(), s.dashboardCommand(),
 		s.backupCommand(), s.restoreCommand(), s.migrateCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
 	)
 	return root
