@@ -22,6 +22,7 @@ type formContent struct {
 	Address  words.Address
 	Form     *site.Form
 	Presets  []view.Preset
+	Named    []view.NamedPolicy
 	Tenants  []string // to choose one from; empty: it is known
 	Schemes  []words.Word
 	Bodies   []words.Word
@@ -55,6 +56,9 @@ func loadEdit(v *site.Visit) (any, error) {
 	return newForm(v, v.Frame.Form, &e)
 }
 
+// mostNamed is how many named policies the form offers: a page of the API.
+const mostNamed = "250"
+
 // newForm gathers what the form offers. e is nil for a new endpoint.
 func newForm(v *site.Visit, f *site.Form, e *view.Endpoint) (*formContent, error) {
 	c := &formContent{New: e == nil, Form: f, Back: v.Frame.Link(listPath)}
@@ -68,6 +72,11 @@ func newForm(v *site.Visit, f *site.Form, e *view.Endpoint) (*formContent, error
 		return nil, err
 	}
 	c.Presets = presets.Data
+	var named site.List[view.NamedPolicy]
+	if err := v.Get(v.Server("policies"), url.Values{"limit": {mostNamed}, "order": {"asc"}}, &named); err != nil {
+		return nil, err
+	}
+	c.Named = named.Data
 	for _, s := range []string{"standard", "standard_ed25519", "stripe"} {
 		c.Schemes = append(c.Schemes, words.SignatureOf(s))
 	}

@@ -235,7 +235,9 @@ func (p *Page) isFor(m *Me) bool {
 
 func (s *Site) askLogin(w http.ResponseWriter, r *http.Request) {
 	if wantsStream(r) {
-		w.WriteHeader(http.StatusNoContent) // the browser does not come back
+		// Its page stands open with what was true when the browser was last here.
+		w.Header().Set("Content-Type", "text/event-stream")
+		(&stream{w: w, out: http.NewResponseController(w)}).end()
 		return
 	}
 	if s.cameByLink(r) {
