@@ -15,15 +15,9 @@ import (
 type deadDiscard struct {
 	rest.TenantPath
 	Body struct {
-		Endpoint    string   `json:"endpoint,omitempty" maxLength:"64" doc:"ep_… or uid; absent: all endpoints of the tenant."`
-		Reasons     []string `json:"reasons,omitempty" maxItems:"20" doc:"Why they are dead."`
-		Types       []string `json:"types,omitempty" maxItems:"100" doc:"order.paid or order.*"`
-		Since       string   `json:"since,omitempty" maxLength:"64" doc:"RFC 3339 time, or a duration meaning that long ago; inclusive."`
-		Until       string   `json:"until,omitempty" maxLength:"64" doc:"As since; exclusive."`
-		DeliveryIDs []string `json:"delivery_ids,omitempty" maxItems:"1000" doc:"These and no others."`
-		All         bool     `json:"all,omitempty" doc:"Needed to discard all dead letters without any filter."`
-		ExpectCount int64    `json:"expect_count" minimum:"0" maximum:"1000000" doc:"How many the caller has seen. When the filter matches 5 % more or fewer, nothing is discarded."`
-		Note        string   `json:"note,omitempty" maxLength:"500" doc:"Kept in the audit log."`
+		EndedFilter
+		ExpectCount int64  `json:"expect_count" minimum:"0" maximum:"1000000" doc:"How many the caller has seen. When the filter matches 5 % more or fewer, nothing is discarded."`
+		Note        string `json:"note,omitempty" maxLength:"500" doc:"Kept in the audit log."`
 	}
 }
 
@@ -99,10 +93,7 @@ func (a *API) discardFilter(ctx context.Context, c *rest.Call, in *deadDiscard) 
 	if err := bad.Err(); err != nil {
 		return hook.ReplayFilter{}, err
 	}
-	like := &replayCreate{}
-	like.Body.Endpoint, like.Body.Reasons, like.Body.Types, like.Body.DeliveryIDs = b.Endpoint, b.Reasons, b.Types, b.DeliveryIDs
-	like.Body.Since, like.Body.Until, like.Body.All = b.Since, b.Until, b.All
-	f, err := a.replayFilter(ctx, c, like)
+	f, err := a.replayFilter(ctx, c, &b.EndedFilter, nil)
 	f.States = []hook.DeliveryState{hook.Dead}
 	return f, err
 }

@@ -16,6 +16,8 @@ type LaneParams struct {
 	Growing string `query:"growing" enum:"true,false" doc:"With or without the early warning of their retry queue."`
 	State   string `query:"state" enum:"open,closed" doc:"Of the breaker."`
 	Paused  string `query:"paused" enum:"true,false" doc:"The endpoint is paused or disabled."`
+	Hold    string `query:"hold" enum:"true,false" doc:"The destination asked for silence that has not ended."`
+	Recover string `query:"recovering" enum:"true,false" doc:"On their way back to full speed after an outage (learnt.recovery)."`
 	Text    string `query:"q" maxLength:"128" doc:"Id of the endpoint, or a part of its URL, uid or description."`
 }
 
@@ -61,7 +63,7 @@ func (a *API) addLaneRoutes() {
 		})
 	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/lanes/count", "count-lanes", "Count lanes",
 		func(ctx context.Context, c *rest.Call, in *laneCount) (*rest.Output[laneCountView], error) {
-			n, err := a.cfg.Store.CountLanesLike(ctx, in.filter(c.Tenant), mostLanes)
+			n, err := a.cfg.Store.CountLanesLike(ctx, in.filter(c), mostLanes)
 			if err != nil {
 				return nil, err
 			}
@@ -71,7 +73,7 @@ func (a *API) addLaneRoutes() {
 }
 
 // filter translates the parameters; the schema has checked their values.
-func (p *LaneParams) filter(tenant hook.ID) store.LaneFilter {
+func (p *LaneParams) filter(c *rest.Call) store.LaneFilter {
 	choice := func(given, yes string) *bool {
 		if given == "" {
 			return nil
@@ -80,8 +82,9 @@ func (p *LaneParams) filter(tenant hook.ID) store.LaneFilter {
 		return &is
 	}
 	f := store.LaneFilter{
-		Tenant: tenant, Storm: choice(p.Storm, "true"), Growing: choice(p.Growing, "true"),
-		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"), Text: p.Text,
+		Tenant: c.Tenant, Storm: choice(p.Storm, "true"), Growing: choice(p.Growing, "true"),
+		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"),
+		Hold: choice(p.Hold, "true"), Now: c.Now, Recovering: choice(p.Recover, "true"), Text: p.Text,
 	}
 	if id, err := hook.EndpointPrefix.Parse(p.Text); err == nil {
 		f.Endpoint, f.Text = id, ""
@@ -98,7 +101,7 @@ type shownLane struct {
 
 func (a *API) listLanes(ctx context.Context, c *rest.Call, in *LaneQuery) (*rest.ListOutput[view.Lane], error) {
 	read := func(p store.Page) ([]shownLane, error) {
-		endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c.Tenant), p)
+		endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c), p)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +128,7 @@ func (a *API) showLanes(ctx context.Context, endpoints []hook.Endpoint) ([]shown
 	}
 	out := make([]shownLane, len(full))
 	for i, s := range full {
-		r, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
+		r, err := a.policies.Resolve(s.TenantLevel, s.Endpoint.Level())
 		if err != nil {
 			return nil, err
 		}

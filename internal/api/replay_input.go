@@ -13,17 +13,27 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
+// EndedFilter picks deliveries that have ended, to replay or to discard them.
+type EndedFilter struct {
+	Endpoint    string   `json:"endpoint,omitempty" maxLength:"64" doc:"ep_… or uid; absent: all endpoints of the tenant."`
+	Reasons     []string `json:"reasons,omitempty" maxItems:"20" doc:"Why they ended."`
+	Types       []string `json:"types,omitempty" maxItems:"100" doc:"order.paid or order.*"`
+	Since       string   `json:"since,omitempty" maxLength:"64" doc:"RFC 3339 time, or a duration meaning that long ago; inclusive."`
+	Until       string   `json:"until,omitempty" maxLength:"64" doc:"As since; exclusive."`
+	DeliveryIDs []string `json:"delivery_ids,omitempty" maxItems:"1000" doc:"These and no others."`
+	All         bool     `json:"all,omitempty" doc:"Needed to take all dead letters, without any filter."`
+}
+
+// empty reports whether nothing is filtered.
+func (f *EndedFilter) empty() bool {
+	return f.Endpoint == "" && f.Since == "" && f.Until == "" && len(f.Reasons)+len(f.Types)+len(f.DeliveryIDs) == 0
+}
+
 type replayCreate struct {
 	rest.TenantPath
 	Body struct {
-		Endpoint          string   `json:"endpoint,omitempty" maxLength:"64" doc:"ep_… or uid; absent: all endpoints of the tenant."`
+		EndedFilter
 		Statuses          []string `json:"statuses,omitempty" maxItems:"3" doc:"dead, delivered, cancelled; absent: dead, or all three with delivery_ids."`
-		Reasons           []string `json:"reasons,omitempty" maxItems:"20" doc:"Why they are dead or cancelled."`
-		Types             []string `json:"types,omitempty" maxItems:"100" doc:"order.paid or order.*"`
-		Since             string   `json:"since,omitempty" maxLength:"64" doc:"RFC 3339 time, or a duration meaning that long ago; inclusive."`
-		Until             string   `json:"until,omitempty" maxLength:"64" doc:"As since; exclusive."`
-		DeliveryIDs       []string `json:"delivery_ids,omitempty" maxItems:"1000" doc:"These and no others."`
-		All               bool     `json:"all,omitempty" doc:"Needed to replay all dead letters without any filter."`
 		PerMinute         int      `json:"per_minute,omitempty" minimum:"1" maximum:"100000" doc:"Pace at the start; absent: by policy."`
 		MaxMultiple       float64  `json:"max_multiple,omitempty" minimum:"1" maximum:"1000" doc:"How many times that it may grow to; absent: by policy."`
 		PauseErrorPercent float64  `json:"pause_error_percent,omitempty" minimum:"1" maximum:"100" doc:"Share of errors above which it pauses itself; absent: by policy."`
@@ -43,7 +53,7 @@ const maxReplayCount = 1_000_000
 
 // replayDraft checks a request and counts what it is about.
 func (a *API) replayDraft(ctx context.Context, c *rest.Call, t hook.Tenant, in *replayCreate) (*replayDraft, error) {
-	f, err := a.replayFilter(ctx, c, in)
+	f, err := a.replayFilter(ctx, c, &in.Body.EndedFilter, in.Body.Statuses)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +103,7 @@ func (a *API) replayPace(ctx context.Context, t hook.Tenant, endpoint hook.ID) (
 	if err != nil {
 		return policy.Replay{}, err
 	}
-	r, err := a.resolve(t.Policy, e.Policy)
+	r, err := a.policies.Resolve(t.Level(), e.Level())
 	if err != nil {
 		return policy.Replay{}, fmt.Errorf("resolve policy: %w", err)
 	}
@@ -101,11 +111,10 @@ func (a *API) replayPace(ctx context.Context, t hook.Tenant, endpoint hook.ID) (
 }
 
 // replayFilter reads the filter; everything that is wrong is told at once.
-func (a *API) replayFilter(ctx context.Context, c *rest.Call, in *replayCreate) (hook.ReplayFilter, error) {
-	b, bad := &in.Body, &rest.Invalid{}
+func (a *API) replayFilter(ctx context.Context, c *rest.Call, b *EndedFilter, statuses []string) (hook.ReplayFilter, error) {
+	bad := &rest.Invalid{}
 	f := hook.ReplayFilter{Types: b.Types, All: b.All}
-	if !b.All && b.Endpoint == "" && b.Since == "" && b.Until == "" &&
-		len(b.Statuses)+len(b.Reasons)+len(b.Types)+len(b.DeliveryIDs) == 0 {
+	if !b.All && b.empty() && len(statuses) == 0 {
 		bad.AddAs("filter_empty", "all", "must be true to take every dead letter of the tenant")
 		return f, bad
 	}
@@ -119,7 +128,7 @@ func (a *API) replayFilter(ctx context.Context, c *rest.Call, in *replayCreate) 
 		}
 		f.Endpoint = e.ID
 	}
-	f.States = replayStates(bad, b.Statuses, len(b.DeliveryIDs) > 0)
+	f.States = replayStates(bad, statuses, len(b.DeliveryIDs) > 0)
 	f.Reasons = parseList(bad, "reasons", b.Reasons, hook.ParseEndReason)
 	f.Deliveries = parseList(bad, "delivery_ids", b.DeliveryIDs, hook.DeliveryPrefix.Parse)
 	slices.Sort(f.Deliveries)

@@ -7,10 +7,9 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
-// Log is what a commit counts, packed. It has an entry for each event and each
-// result, with the id of what must have been written for the entry to count: a
-// statement can store the log together with what it writes, before anybody knows
-// what that will be.
+// Log is a Ledger that is packed as it is written. Each entry has the id of what must
+// have been written for the entry to count: a statement can store the log together
+// with what it writes, before anybody knows what that will be.
 type Log struct {
 	packed []byte
 	before entry
@@ -28,7 +27,7 @@ const (
 	onlyEnded  = 1
 )
 
-// Begin begins the entry of what has this id.
+// Begin implements Ledger.
 func (l *Log) Begin(id hook.ID, of Owner) {
 	l.packed = binary.AppendVarint(l.packed, int64(id-l.before.id))
 	l.packed = binary.AppendVarint(l.packed, int64(of.Tenant-l.before.owner.Tenant))
@@ -36,10 +35,10 @@ func (l *Log) Begin(id hook.ID, of Owner) {
 	l.before = entry{id, of}
 }
 
-// Tell tells the value of a gauge.
+// Tell implements Ledger.
 func (l *Log) Tell(gauge Counter, v uint64) { l.Count(gauge, v+1) }
 
-// Count adds to a counter.
+// Count implements Ledger.
 func (l *Log) Count(c Counter, n uint64) {
 	if n == 1 {
 		l.packed = binary.AppendUvarint(l.packed, uint64(c)<<1)
@@ -49,10 +48,10 @@ func (l *Log) Count(c Counter, n uint64) {
 	l.packed = binary.AppendUvarint(l.packed, n)
 }
 
-// IfEnded makes what is counted next count only if the delivery has ended.
+// IfEnded implements Ledger.
 func (l *Log) IfEnded() { l.packed = append(l.packed, onlyEnded) }
 
-// End ends the entry.
+// End implements Ledger.
 func (l *Log) End() { l.packed = append(l.packed, endOfEntry) }
 
 // Packed is the log as it is stored, until it is changed.
@@ -85,7 +84,13 @@ func (s Sums) Add(r *Record) error {
 	minute := Minutes.Floor(r.At).Unix()
 	in := reader{rest: r.Packed}
 	for len(in.rest) > 0 {
-		in.entry(r, func(c Counter, n uint64) { s.of(in.at.owner, minute).Add(c, n) })
+		var counts *Counts // of the entry's owner
+		in.entry(r, func(c Counter, n uint64) {
+			if counts == nil {
+				counts = s.of(in.at.owner, minute)
+			}
+			counts.Add(c, n)
+		})
 	}
 	if in.damaged {
 		return errPacked

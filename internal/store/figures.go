@@ -11,7 +11,7 @@ import (
 )
 
 // Log adds to the figures what it means that the event is stored.
-func (a *Accept) Log(l *stats.Log) {
+func (a *Accept) Log(l stats.Ledger) {
 	tenant := a.Event.TenantID
 	l.Begin(a.Event.ID, stats.Owner{Tenant: tenant})
 	l.Count(stats.Events, 1)
@@ -26,7 +26,7 @@ func (a *Accept) Log(l *stats.Log) {
 // Log adds to the figures what it means that the result is stored, and that the
 // delivery ended with it if its state says so. A store that knows that it did not
 // end says so.
-func (s *Settle) Log(l *stats.Log, mayEnd bool) {
+func (s *Settle) Log(l stats.Ledger, mayEnd bool) {
 	d := &s.Delivery
 	l.Begin(d.ID, stats.Owner{Tenant: d.TenantID, Endpoint: d.EndpointID})
 	if s.Attempt != nil {
@@ -47,14 +47,14 @@ func (s *Settle) MayReopen() bool {
 
 // LogReopened adds to the figures that there was such a request. The entry has the
 // negative id of the delivery, which nothing else has.
-func (s *Settle) LogReopened(l *stats.Log) {
+func (s *Settle) LogReopened(l stats.Ledger) {
 	d := &s.Delivery
 	l.Begin(-d.ID, stats.Owner{Tenant: d.TenantID, Endpoint: d.EndpointID})
 	l.Count(stats.Reopened, 1)
 	l.End()
 }
 
-func logAttempt(l *stats.Log, a *hook.Attempt) {
+func logAttempt(l stats.Ledger, a *hook.Attempt) {
 	l.Count(stats.Attempts(a.Kind), 1)
 	l.Count(stats.AttemptTook(a.Latency), 1)
 	if a.Detail.LaneLimit > 0 {
@@ -73,7 +73,7 @@ func logAttempt(l *stats.Log, a *hook.Attempt) {
 }
 
 // logLane tells what the lane was like when it sent.
-func logLane(l *stats.Log, d *hook.AttemptDetail) {
+func logLane(l stats.Ledger, d *hook.AttemptDetail) {
 	limit := uint64(d.LaneLimit)
 	l.Tell(stats.Limit, limit)
 	l.Tell(stats.LimitLow, limit)
@@ -85,7 +85,7 @@ func logLane(l *stats.Log, d *hook.AttemptDetail) {
 	l.Tell(stats.Breaker, open)
 }
 
-func (s *Settle) logEnd(l *stats.Log) {
+func (s *Settle) logEnd(l stats.Ledger) {
 	if s.Restored {
 		l.Count(stats.Restored, 1)
 		return

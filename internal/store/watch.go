@@ -62,12 +62,17 @@ func NewRetryDepth(endpoint hook.ID, held, retrying, seen, limit int64) RetryDep
 
 // LaneFilter selects lanes. Empty fields do not filter.
 type LaneFilter struct {
-	Tenant   hook.ID
-	Storm    *bool // with or without a storm
-	Growing  *bool // with or without the early warning
-	Open     *bool // the breaker
-	Paused   *bool // the endpoint is paused or disabled
-	Endpoint hook.ID
+	Tenant  hook.ID
+	Storm   *bool // with or without a storm
+	Growing *bool // with or without the early warning
+	Open    *bool // the breaker
+	Paused  *bool // the endpoint is paused or disabled
+	// Hold is whether the destination asked for silence that has not ended at Now.
+	Hold *bool
+	Now  time.Time
+	// Recovering is whether the lane is on its way back after an outage.
+	Recovering *bool
+	Endpoint   hook.ID
 	// Text is a part of the endpoint's URL, uid or description, in any case.
 	Text string
 }

@@ -28,6 +28,10 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// Tests that have a server of their own wait for it more than they work.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	os.Exit(run(m))
 }
 

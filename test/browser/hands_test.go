@@ -1,15 +1,9 @@
 package browser_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,91 +12,6 @@ import (
 
 	"github.com/breakwaterhq/breakwater/test/program"
 )
-
-// house is a server of a test's own, with one destination that does as told.
-type house struct {
-	t       *testing.T
-	url     string
-	to      string // the destination
-	status  atomic.Int64
-	arrived atomic.Int64
-	text    atomic.Value // of its answers
-}
-
-func newHouse(t *testing.T) *house {
-	t.Helper()
-	needBrowser(t)
-	h := &house{t: t}
-	h.status.Store(http.StatusOK)
-	h.text.Store("")
-	destination := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		h.arrived.Add(1)
-		text := h.text.Load().(string)
-		w.Header().Set("Content-Type", "text/html")
-		w.Header().Set("X-Evil", strings.Map(printable, text))
-		w.WriteHeader(int(h.status.Load()))
-		_, _ = io.WriteString(w, text)
-	}))
-	t.Cleanup(destination.Close)
-	h.to = destination.URL
-	var log lockedBuffer
-	p, err := program.Serve(&program.Options{Binary: binary, Dir: t.TempDir(), Listen: fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), Log: &log})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, log.String())
-	}
-	t.Cleanup(func() {
-		_ = p.Cmd.Process.Kill()
-		<-p.Done
-		if text := log.String(); strings.Contains(text, "panic") || strings.Contains(text, "template failed") || strings.Contains(text, "page failed") {
-			t.Errorf("the log says\n%s", text)
-		}
-	})
-	h.url = p.URL
-	return h
-}
-
-func printable(r rune) rune {
-	if r < ' ' || r > '~' {
-		return '?'
-	}
-	return r
-}
-
-// call asks the API as the operator.
-func (h *house) call(status int, method, path string, body, out any) {
-	h.t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, bytes.NewReader(text))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+program.AdminKey)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	got, _ := io.ReadAll(answer.Body)
-	if answer.StatusCode != status {
-		h.t.Fatalf("%s %s = %d %s", method, path, answer.StatusCode, got)
-	}
-	if out != nil {
-		if err := json.Unmarshal(got, out); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-}
-
-func (h *house) publish(kind string) string {
-	h.t.Helper()
-	var made struct{ ID string }
-	h.call(http.StatusAccepted, http.MethodPost, "/v1/tenants/default/events", map[string]any{"type": kind, "payload": map[string]any{"order": 42}}, &made)
-	return made.ID
-}
 
 // again loads a page until it says something: what somebody does who has no scripts.
 func (b *tab) again(path, want string) {
@@ -152,6 +61,7 @@ func (b *tab) tabTo(selector string) {
 // TestEverythingIsDoneByClicksWithoutScripts makes an endpoint, tests, halts and repairs
 // it, and cleans up after its outage.
 func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	b := open(t, h.url, desk)
 	b.withoutScript()
@@ -211,6 +121,7 @@ func TestEverythingIsDoneByClicksWithoutScripts(t *testing.T) {
 // TestOperatorNeedsNoMouseInAnOutage goes from the login to the endpoint that is down,
 // acknowledges its alert, probes it when it is healed, and sees it recover.
 func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	var made struct{ ID string }
 	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/endpoints", map[string]any{"url": h.to + "/hook", "uid": "hook"}, &made)

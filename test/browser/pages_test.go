@@ -44,7 +44,7 @@ var views = []view{
 	{name: "deliveries", path: "/ui/deliveries", see: "newest first"},
 	{name: "deliveries-dead", path: "/ui/deliveries?status=dead&since=24h", see: "status=dead"},
 	{name: "delivery", path: "/ui/deliveries/{delivery:retried}", see: "Why attempt"},
-	{name: "delivery-dead", path: "/ui/deliveries/{delivery:dead}?tab=request", see: "The same request as curl"},
+	{name: "delivery-dead", path: "/ui/deliveries/{delivery:dead}?tab=request", see: "The request as curl"},
 	{name: "delivery-held", path: "/ui/deliveries/{delivery:held}", see: "Held"},
 	{name: "delivery-event", path: "/ui/deliveries/{delivery:retrying}?tab=event", see: "Payload"},
 	{name: "redeliver", path: "/ui/deliveries/{delivery:dead}/redeliver", see: "Redeliver now"},
@@ -63,6 +63,7 @@ var views = []view{
 	{name: "channels", path: "/ui/alerts/channels", see: "on call"},
 	{name: "channel-new", path: "/ui/alerts/channels/new", see: "New channel"},
 	{name: "playground", path: "/ui/playground", see: "Playground"},
+	{name: "playground-save", path: "/ui/playground/save?preset=quick", see: "Save as policy"},
 	{name: "not-found", path: "/ui/nothing-here", see: "no such page", status: 404},
 }
 

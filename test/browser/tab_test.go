@@ -33,6 +33,7 @@ type tab struct {
 	troubles []string
 	loads    map[network.RequestID]*load
 	expect   int64 // status of a document that is no trouble
+	lossy    bool  // the server ends under its pages: that connections are lost is no trouble
 }
 
 // load is a request of the page. What is told of it comes in any order.
@@ -106,6 +107,9 @@ func (b *tab) listen() {
 		b.trouble("exception: %s %v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception)
 	})
 	hear(b, log.EntryAdded, func(e log.EventEntryAdded) {
+		if b.lossy && e.Entry.Source == log.EntrySourceNetwork && lost(e.Entry.Text) {
+			return
+		}
 		// That a page is no 200 is said there too, and may be what a test is about.
 		if e.Entry.Source != log.EntrySourceNetwork || !strings.Contains(e.Entry.Text, fmt.Sprintf("status of %d ", b.expect)) {
 			b.trouble("console, %s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
@@ -132,8 +136,21 @@ func (b *tab) listen() {
 		if e.Canceled && e.Type != network.ResourceTypeDocument {
 			return // the page was left
 		}
+		if b.lossy && e.Type == network.ResourceTypeEventSource && lost(e.ErrorText) {
+			return
+		}
 		b.trouble("request failed: %s %s", e.Type, e.ErrorText)
 	})
+}
+
+// lost reports whether an error is that of a server that has ended.
+func lost(text string) bool {
+	for _, code := range []string{"CONNECTION_REFUSED", "CONNECTION_RESET", "CONNECTION_CLOSED", "EMPTY_RESPONSE", "INCOMPLETE_CHUNKED_ENCODING"} {
+		if strings.Contains(text, "net::ERR_"+code) {
+			return true
+		}
+	}
+	return false
 }
 
 // hear calls f for every event of a kind, with the tab locked.
@@ -330,6 +347,12 @@ func (b *tab) eventually(what string, ok func() bool) {
 		}
 	}
 	b.calm(what)
+}
+
+// live reports whether the page is kept current.
+func (b *tab) live() bool {
+	b.t.Helper()
+	return b.has("#live.on")
 }
 
 // login logs in through the page.

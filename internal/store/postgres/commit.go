@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres/pipeline"
@@ -83,15 +82,16 @@ type run struct {
 	accepts  acceptRun
 	settles  settleRun
 	lanes    laneRun
-	figures  stats.Log // of one statement
+	figures  *figures
 }
 
 // commitOnce sends the batch and fills in the outcomes. What the transaction
 // did not write is explained by a read after it; when that read fails, the
 // batch counts as unconfirmed and the caller commits it again as a rerun.
 func (d *DB) commitOnce(ctx context.Context, conn *pgx.Conn, b *store.Batch) (committed bool, err error) {
-	r := &run{Pipeline: pipeline.New(), batch: b, deferred: d.nodeOf(b.Node).Begin(b)}
+	r := &run{Pipeline: pipeline.New(), batch: b, deferred: d.nodeOf(b.Node).Begin(b), figures: usedFigures.Get().(*figures)}
 	defer r.Release()
+	defer usedFigures.Put(r.figures)
 	r.queueTenantLocks()
 	shards := r.queueShardLocks()
 	r.queueAccepts(shards)

@@ -35,8 +35,8 @@ const lockTenants = `SELECT pg_advisory_xact_lock_shared(7003, tenant) FROM unne
 //   - named: the deliveries of stored events. IS TRUE keeps the planner from
 //     turning the hashed lookup into a join of the batch with itself.
 //   - sent: those of them that get their row at once.
-//   - figures: the log of what it means to figures. It names the events that are
-//     stored only when that are not all $31 of them.
+//   - figures: what it means to figures; the log of each event, and which of them
+//     are stored, only when that are not all $32 of them.
 //
 // acceptAgain is the same for a batch that may be stored already: it passes
 // over events that are there, with their keys and deliveries, for all of them
@@ -101,8 +101,8 @@ used AS (
     pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored),
 figures AS (
   INSERT INTO stats_log (at, data, written)
-  SELECT $29, $30, CASE WHEN count(*) < $31::int THEN array_to_string(array_agg(id), ',') END
-  FROM stored HAVING count(*) > 0 AND octet_length($30::bytea) > 0)
+  SELECT $29, CASE WHEN n < $32::int THEN $31::bytea ELSE $30::bytea END, CASE WHEN n < $32::int THEN array_to_string(ids, ',') END
+  FROM (SELECT count(*) AS n, array_agg(id) AS ids FROM stored) AS w WHERE n > 0 AND octet_length($30::bytea) > 0)
 SELECT array_agg(id) FROM stored`
 
 	// acceptNow keeps the deliveries whose rows cannot be deferred: they are
@@ -154,14 +154,14 @@ func (r *run) queueAccepts(shards []int) {
 	pipeline.Of(r.Pipeline, r.accepts.asked).Byteas(r.deferred.Names)
 	pipeline.Of(r.Pipeline, deliveries).Int8s(r.deferred.Fence)
 	pipeline.Of(r.Pipeline, shards).Int2s(func(shard int) int { return shard })
-	r.figures.Reset()
+	r.figures.reset()
 	if !r.batch.Uncounted {
 		for _, a := range r.accepts.asked {
-			a.Log(&r.figures)
+			a.Log(&r.figures.all)
+			a.Log(&r.figures.each)
 		}
 	}
-	r.ID(r.batch.Now.Unix())
-	r.Bytes(r.figures.Packed())
+	r.addFigures()
 	r.Number(int32(len(r.accepts.asked)))
 }
 

@@ -128,17 +128,19 @@ counted AS (
     FROM written WHERE replay_id <> 0 GROUP BY replay_id ORDER BY replay_id) w
   WHERE p.id = w.replay_id)`
 
-	// settleFigures names who is written or ended only when that is not as the
-	// caller thought: $53 are written and $54 end. What ends although somebody asked
-	// for it by hand meanwhile ends, and its negative id tells that it is pending again;
-	// where that may be, $53 is more than there are.
+	// settleFigures stores the log of each result, and who is written and ended, only
+	// when that is not as the caller thought: $54 are written and $55 end. What ends
+	// although somebody asked for it by hand meanwhile ends, and its negative id tells
+	// that it is pending again; where that may be, $54 is more than there are.
 	settleFigures = `,
 figures AS (
   INSERT INTO stats_log (at, data, written, ended)
-  SELECT $51, $52, CASE WHEN count(*) < $53::int THEN array_to_string(array_agg(id) || array_agg(-id) FILTER (WHERE ended_for_replay AND NOT ended), ',') END,
-    CASE WHEN count(*) FILTER (WHERE ended_for_replay) < $54::int
-      THEN coalesce(array_to_string(array_agg(id) FILTER (WHERE ended_for_replay), ','), '') END
-  FROM written HAVING count(*) > 0 AND octet_length($52::bytea) > 0)`
+  SELECT $51, CASE WHEN other THEN $53::bytea ELSE $52::bytea END,
+    CASE WHEN other THEN array_to_string(ids, ',') END, CASE WHEN other THEN coalesce(array_to_string(ended, ','), '') END
+  FROM (
+    SELECT count(*) < $54::int OR count(*) FILTER (WHERE ended_for_replay) < $55::int AS other,
+      array_agg(id) || array_agg(-id) FILTER (WHERE ended_for_replay AND NOT ended) AS ids, array_agg(id) FILTER (WHERE ended_for_replay) AS ended
+    FROM written HAVING count(*) > 0 AND octet_length($52::bytea) > 0) AS w)`
 
 	settleResult = `
 SELECT array_agg(id) FROM written`
@@ -192,15 +194,14 @@ func (r *run) queueRound(round *settleRound, shards []int) error {
 			return err
 		}
 	}
-	r.addFigures(round.settles)
+	r.addSettled(round.settles)
 	return nil
 }
 
-// addFigures adds what the statement counts, if all is written and ends as its
-// owner thinks.
-func (r *run) addFigures(settles []*store.Settle) {
+// addSettled adds what results count.
+func (r *run) addSettled(settles []*store.Settle) {
 	ends, reopen := int32(0), int32(0)
-	r.figures.Reset()
+	r.figures.reset()
 	for _, s := range settles {
 		if s.Delivery.State != hook.Pending {
 			ends++
@@ -208,14 +209,14 @@ func (r *run) addFigures(settles []*store.Settle) {
 		if r.batch.Uncounted {
 			continue
 		}
-		s.Log(&r.figures, true)
+		s.Log(&r.figures.all, true)
+		s.Log(&r.figures.each, true)
 		if s.MayReopen() {
 			reopen++
-			s.LogReopened(&r.figures)
+			s.LogReopened(&r.figures.each)
 		}
 	}
-	r.ID(r.batch.Now.Unix())
-	r.Bytes(r.figures.Packed())
+	r.addFigures()
 	r.Number(int32(len(settles)) + reopen)
 	r.Number(ends)
 }

@@ -86,17 +86,21 @@ SELECT id, tenant_id, endpoint_id, event_id, first_attempt, first_excerpt FROM d
 WHERE id = $1 AND (tenant_id = $2 OR $2 = 0) AND first_attempt IS NOT NULL`
 
 // LanesFrom implements sqlstore.Dialect.
-func (dialect) LanesFrom(f store.LaneFilter) string {
-	const from = `
+func (dialect) LanesFrom(q *sqlstore.Query, f store.LaneFilter) {
+	q.SQL += `
 FROM endpoints e LEFT JOIN lane_watch w ON w.endpoint_id = e.id LEFT JOIN lanes l ON l.endpoint_id = e.id
 WHERE `
 	switch {
 	case f.Stormy():
-		return from + `e.id IN (SELECT endpoint_id FROM lane_watch WHERE storm_since IS NOT NULL OR growing_since IS NOT NULL)`
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lane_watch WHERE storm_since IS NOT NULL OR growing_since IS NOT NULL)`
 	case f.Open != nil && *f.Open:
-		return from + `e.id IN (SELECT endpoint_id FROM lanes WHERE state = 1)`
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lanes WHERE state = 1)`
+	case f.Hold != nil && *f.Hold:
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lanes WHERE hold_until > ` + q.Arg(f.Now) + `)`
+	case f.Recovering != nil && *f.Recovering:
+		q.SQL += `e.id IN (SELECT endpoint_id FROM lanes WHERE recovery_rate > 0)`
 	default:
-		return from + `true`
+		q.SQL += `true`
 	}
 }
 
@@ -160,6 +164,10 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 		_, err = t.tx.Exec(t.ctx, `SELECT pg_advisory_xact_lock_shared(7001, $1)`, int32(id))
 	case sqlstore.LockChannels:
 		_, err = t.tx.Exec(t.ctx, exclusive, lockChannels, 0)
+	case sqlstore.LockPolicies:
+		_, err = t.tx.Exec(t.ctx, exclusive, lockPolicies, 0)
+	case sqlstore.LockPoliciesShared:
+		_, err = t.tx.Exec(t.ctx, shared, lockPolicies, 0)
 	default:
 		err = fmt.Errorf("unknown lock %d", l)
 	}
@@ -168,10 +176,10 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 
 // meaning gives an error inside a transaction the terms of the roles. Ids and
 // hashes are drawn, never chosen, so the only unique value a person can give is a
-// uid.
+// uid, or the name of a policy.
 func meaning(err error) error {
 	switch {
-	case violates(err, "tenants_uid_key"), violates(err, "endpoints_uid"):
+	case violates(err, "tenants_uid_key"), violates(err, "endpoints_uid"), violates(err, "named_policies_name_key"):
 		return fmt.Errorf("%w: %w", hook.ErrUIDTaken, err)
 	case isCode(err, codeForeignKey):
 		return fmt.Errorf("%w: %w", hook.ErrNotFound, err)

@@ -45,9 +45,11 @@ WITH written AS (
     CASE d.attempts WHEN 0 THEN 0 ELSE 256 + octet_length(d.first_attempt) + coalesce(octet_length(d.first_excerpt), 0) END AS weight)` + settleFreed + `,
 figures AS (
   INSERT INTO stats_log (at, data, written, ended)
-  SELECT $18, $19, CASE WHEN count(*) < $20::int THEN array_to_string(array_agg(id), ',') END,
-    CASE WHEN count(*) FILTER (WHERE ended) < $21::int THEN coalesce(array_to_string(array_agg(id) FILTER (WHERE ended), ','), '') END
-  FROM written WHERE attempts = 1 HAVING count(*) > 0 AND octet_length($19::bytea) > 0)
+  SELECT $18, CASE WHEN other THEN $20::bytea ELSE $19::bytea END,
+    CASE WHEN other THEN array_to_string(ids, ',') END, CASE WHEN other THEN coalesce(array_to_string(ended, ','), '') END
+  FROM (
+    SELECT count(*) < $21::int OR count(*) FILTER (WHERE ended) < $22::int AS other, array_agg(id) AS ids, array_agg(id) FILTER (WHERE ended) AS ended
+    FROM written WHERE attempts = 1 HAVING count(*) > 0 AND octet_length($19::bytea) > 0) AS w)
 SELECT array_agg(id) FROM written WHERE attempts = 1`
 
 // noResult stands in for the settle of a row without one.

@@ -163,21 +163,21 @@ func TestPlansOfCommits(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), age); err != nil {
 			t.Fatal(err)
 		}
-		settle := plan(t, conn, postgres.SettleSQL, 54)
+		settle := plan(t, conn, postgres.SettleSQL, 55)
 		for _, want := range []string{"using deliveries_pkey", "Index Cond: (id = r.id)", "using shards_pkey", "hashed SubPlan"} {
 			if !strings.Contains(settle, want) {
 				t.Errorf("settle: no %q in the plan:\n%s", want, settle)
 			}
 		}
-		counted := plan(t, conn, postgres.SettleReplaySQL, 54)
+		counted := plan(t, conn, postgres.SettleReplaySQL, 55)
 		if !strings.Contains(counted, "using replays_pkey") {
 			t.Errorf("settle of a replay: does not use replays_pkey:\n%s", counted)
 		}
-		accept := plan(t, conn, postgres.AcceptSQL, 31)
+		accept := plan(t, conn, postgres.AcceptSQL, 32)
 		if n := strings.Count(accept, "hashed SubPlan"); n != 5 {
 			t.Errorf("accept: %d hashed lookups, want 5:\n%s", n, accept)
 		}
-		inserted := plan(t, conn, postgres.InsertDeliveredSQL, 21)
+		inserted := plan(t, conn, postgres.InsertDeliveredSQL, 22)
 		if n := strings.Count(inserted, "hashed SubPlan"); n != 1 || !strings.Contains(inserted, "Arbiter Indexes: deliveries_pkey") {
 			t.Errorf("settle with row: %d hashed lookups, want 1:\n%s", n, inserted)
 		}

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lab/pgtest"
@@ -81,6 +82,8 @@ func TestListsOfLanesAreBoundedByIndexes(t *testing.T) {
 		"storms":              postgres.LanesSQL(store.LaneFilter{Storm: yes}),
 		"storms of a tenant":  postgres.LanesSQL(store.LaneFilter{Storm: yes, Tenant: 1}),
 		"open lanes":          postgres.LanesSQL(store.LaneFilter{Open: yes}),
+		"told to wait":        postgres.LanesSQL(store.LaneFilter{Hold: yes, Now: time.Unix(1, 0)}),
+		"recovering":          postgres.LanesSQL(store.LaneFilter{Recovering: yes}),
 		"all lanes":           postgres.LanesSQL(store.LaneFilter{}),
 		"lanes of a tenant":   postgres.LanesSQL(store.LaneFilter{Tenant: 1}),
 		"active watches":      postgres.ActiveLaneWatchesSQL(),

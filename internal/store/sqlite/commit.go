@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
-	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -37,10 +36,10 @@ type commit struct {
 	usage   map[hook.ID]store.Usage
 	replays store.ReplayTallies
 	row     [6]driver.Value // of lookups
-	figures stats.Log
 }
 
 func (c *commit) run() error {
+	c.figures.Reset()
 	for _, step := range []func() error{c.writeAccepts, c.writeSettles, c.writeReplays, c.writeLanes, c.writeUsage, c.writeFigures} {
 		if err := step(); err != nil {
 			return err
@@ -85,10 +84,11 @@ func (c *commit) writeUsage() error {
 const logFigures = `INSERT INTO stats_log (at, data) VALUES (?, ?)`
 
 func (c *commit) writeFigures() error {
-	if len(c.figures.Packed()) == 0 {
+	packed := c.figures.Packed()
+	if len(packed) == 0 {
 		return nil
 	}
-	_, err := c.exec(c.logFigures.bind(c.batch.Now.Unix(), c.figures.Packed()))
+	_, err := c.exec(c.logFigures.bind(c.batch.Now.Unix(), packed))
 	return err
 }
 

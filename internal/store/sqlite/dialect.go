@@ -100,18 +100,26 @@ WHERE d.id = $1 AND (d.tenant_id = $2 OR $2 = 0)`
 }
 
 // LanesFrom implements sqlstore.Dialect. CROSS JOIN keeps the order of tables.
-func (dialect) LanesFrom(f store.LaneFilter) string {
+func (dialect) LanesFrom(q *sqlstore.Query, f store.LaneFilter) {
 	switch {
 	case f.Stormy():
-		return `
+		q.SQL += `
 FROM lane_watch w INDEXED BY lane_watch_active CROSS JOIN endpoints e ON e.id = w.endpoint_id LEFT JOIN lanes l ON l.endpoint_id = e.id
 WHERE (w.storm_since IS NOT NULL OR w.growing_since IS NOT NULL)`
 	case f.Open != nil && *f.Open:
-		return `
+		q.SQL += `
 FROM lanes l INDEXED BY lanes_open CROSS JOIN endpoints e ON e.id = l.endpoint_id LEFT JOIN lane_watch w ON w.endpoint_id = e.id
 WHERE l.state = 1`
+	case f.Hold != nil && *f.Hold:
+		q.SQL += `
+FROM lanes l INDEXED BY lanes_hold CROSS JOIN endpoints e ON e.id = l.endpoint_id LEFT JOIN lane_watch w ON w.endpoint_id = e.id
+WHERE l.hold_until > ` + q.Arg(f.Now)
+	case f.Recovering != nil && *f.Recovering:
+		q.SQL += `
+FROM lanes l INDEXED BY lanes_recovering CROSS JOIN endpoints e ON e.id = l.endpoint_id LEFT JOIN lane_watch w ON w.endpoint_id = e.id
+WHERE l.recovery_rate > 0`
 	default:
-		return `
+		q.SQL += `
 FROM endpoints e LEFT JOIN lane_watch w ON w.endpoint_id = e.id LEFT JOIN lanes l ON l.endpoint_id = e.id
 WHERE true`
 	}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/breakwaterhq/breakwater/internal/stats"
 )
 
 // fastPath runs the statements of Commit on the writer's connection, below
@@ -26,6 +28,7 @@ type fastPath struct {
 	addUsage                      single
 	logFigures                    single
 	addTally                      single
+	figures                       stats.Tally // of the batch
 }
 
 func newFastPath() fastPath {

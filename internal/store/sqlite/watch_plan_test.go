@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -72,6 +73,8 @@ func TestPlansOfWatch(t *testing.T) {
 		"storms":           made("SCAN w USING INDEX lane_watch_active", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Storm: yes})),
 		"storms of tenant": made("SCAN w USING INDEX lane_watch_active", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Storm: yes, Tenant: 1})),
 		"open lanes":       made("SCAN l USING", "INDEX lanes_open", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Open: yes})),
+		"told to wait":     made("INDEX lanes_hold (hold_until>?)", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Hold: yes, Now: time.Unix(1, 0)})),
+		"recovering":       made("SCAN l USING INDEX lanes_recovering", "SEARCH e USING INTEGER PRIMARY KEY")(lanes(store.LaneFilter{Recovering: yes, Tenant: 1})),
 		"all lanes":        made("SEARCH e USING INTEGER PRIMARY KEY (rowid<?)")(lanes(store.LaneFilter{})),
 		"lanes of tenant":  made("SEARCH e USING INDEX endpoints_tenant (tenant_id=? AND rowid<?)")(lanes(store.LaneFilter{Tenant: 1})),
 		"events":           made("SEARCH operational_events USING INTEGER PRIMARY KEY (rowid<?)")(events(store.OperationalFilter{})),

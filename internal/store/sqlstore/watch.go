@@ -120,7 +120,8 @@ func (t *Tables) SetSystemWatch(ctx context.Context, w hook.SystemWatch) error {
 
 // LanesQuery returns the query of ListLanes.
 func LanesQuery(d Dialect, f store.LaneFilter, p store.Page) *Query {
-	q := &Query{SQL: `SELECT ` + endpointColumns + d.LanesFrom(f)}
+	q := &Query{SQL: `SELECT ` + endpointColumns}
+	d.LanesFrom(q, f)
 	q.matchLanes(f)
 	q.Page("e.id", p)
 	return q
@@ -128,7 +129,8 @@ func LanesQuery(d Dialect, f store.LaneFilter, p store.Page) *Query {
 
 // CountLanesQuery returns the query of CountLanesLike.
 func CountLanesQuery(d Dialect, f store.LaneFilter, limit int) *Query {
-	q := &Query{SQL: `SELECT count(*) FROM (SELECT 1` + d.LanesFrom(f)}
+	q := &Query{SQL: `SELECT count(*) FROM (SELECT 1`}
+	d.LanesFrom(q, f)
 	q.matchLanes(f)
 	q.SQL += "\nLIMIT " + q.Arg(limit) + ") AS n"
 	return q
@@ -156,10 +158,14 @@ func (q *Query) matchLanes(f store.LaneFilter) {
 		{f.Growing, "(w.growing_since IS NOT NULL) = ?"},
 		{f.Open, "(coalesce(l.state, 0) = 1) = ?"},
 		{f.Paused, "(e.state <> 0) = ?"},
+		{f.Recovering, "coalesce(l.recovery_rate > 0, false) = ?"},
 	} {
 		if c.wanted != nil {
 			q.And(c.condition, *c.wanted)
 		}
+	}
+	if f.Hold != nil {
+		q.And("coalesce(l.hold_until > ?, false) = ?", f.Now, *f.Hold)
 	}
 	if f.Endpoint != 0 {
 		q.And("e.id = ?", f.Endpoint)

@@ -292,12 +292,15 @@ func statsFolders(w *world) {
 // statsFoldBound adds up long logs one at a time, and finds all of them.
 func statsFoldBound(w *world) {
 	ten := w.tenant()
-	e := w.endpoint(ten)
+	const logs, events, limit = 5, 40, 200
+	endpoints := make([]hook.Endpoint, events)
+	for i := range endpoints {
+		endpoints[i] = w.endpoint(ten)
+	}
 	w.fold()
-	const logs, events, limit = 5, 40, 300
 	for range logs {
 		b := &store.Batch{}
-		for range events {
+		for _, e := range endpoints {
 			b.Accepts = append(b.Accepts, w.accept(ten, e))
 		}
 		w.commit(b)

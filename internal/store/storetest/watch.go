@@ -230,8 +230,9 @@ func watchSystem(w *world) {
 }
 
 func listLanes(w *world) {
-	ten, other := w.tenant(), w.tenant()
-	all := w.endpoints(ten, 5) // one with a storm, with a warning, open, paused, and calm
+	ten, other, third := w.tenant(), w.tenant(), w.tenant()
+	all := w.endpoints(ten, 5)     // one with a storm, with a warning, open, paused, and calm
+	moods := w.endpoints(third, 3) // one that was told to wait, one that was and may go on, one on its way back
 	foreign, deleted := w.endpoint(other), w.endpoint(ten)
 	storm, warning := w.laneWatch(all[0]), w.laneWatch(all[1])
 	storm.Queue.Since, warning.Storm.Since = time.Time{}, time.Time{}
@@ -239,6 +240,10 @@ func listLanes(w *world) {
 	save := w.laneSave(all[2].ID, 0)
 	save.Checkpoint.Open, save.Checkpoint.OpenedAt = true, w.now
 	w.commit(&store.Batch{Lanes: []*store.LaneSave{save}})
+	told, may, back := w.laneSave(moods[0].ID, 0), w.laneSave(moods[1].ID, 0), w.laneSave(moods[2].ID, 0)
+	told.Checkpoint.HoldUntil, may.Checkpoint.HoldUntil, back.Checkpoint.HoldUntil = w.now.Add(time.Second), w.now, time.Time{}
+	told.Checkpoint.Recovery, may.Checkpoint.Recovery, back.Checkpoint.Recovery = 0, 0, 2.5
+	w.commit(&store.Batch{Lanes: []*store.LaneSave{told, may, back}})
 	all[3].State = hook.Paused
 	_, err := w.db.UpdateEndpoint(w.ctx(), all[3], w.audit(ten.ID, "endpoint.pause"))
 	w.check(err, "UpdateEndpoint")
@@ -262,11 +267,16 @@ func listLanes(w *world) {
 		"oldest first, second": {store.LaneFilter{Storm: yes}, store.Page{Limit: 1, Asc: true, After: all[0].ID}, []hook.Endpoint{foreign}},
 		"warnings":             {store.LaneFilter{Tenant: ten.ID, Growing: yes}, newest, []hook.Endpoint{all[1]}},
 		"both":                 {store.LaneFilter{Storm: yes, Growing: yes}, newest, []hook.Endpoint{foreign}},
-		"without a storm":      {store.LaneFilter{Storm: no}, newest, []hook.Endpoint{all[4], all[3], all[2], all[1]}},
+		"without a storm":      {store.LaneFilter{Tenant: ten.ID, Storm: no}, newest, []hook.Endpoint{all[4], all[3], all[2], all[1]}},
 		"open":                 {store.LaneFilter{Open: yes}, newest, []hook.Endpoint{all[2]}},
 		"open with a storm":    {store.LaneFilter{Open: yes, Storm: yes}, newest, nil},
 		"closed":               {store.LaneFilter{Tenant: ten.ID, Open: no}, newest, []hook.Endpoint{all[4], all[3], all[1], all[0]}},
 		"paused":               {store.LaneFilter{Paused: yes}, newest, []hook.Endpoint{all[3]}},
+		"told to wait":         {store.LaneFilter{Tenant: third.ID, Hold: yes, Now: w.now}, newest, []hook.Endpoint{moods[0]}},
+		"not told to wait":     {store.LaneFilter{Tenant: third.ID, Hold: no, Now: w.now}, newest, []hook.Endpoint{moods[2], moods[1]}},
+		"told, and back":       {store.LaneFilter{Tenant: third.ID, Hold: yes, Now: w.now, Recovering: yes}, newest, nil},
+		"on their way back":    {store.LaneFilter{Tenant: third.ID, Recovering: yes}, newest, []hook.Endpoint{moods[2]}},
+		"not on their way":     {store.LaneFilter{Tenant: third.ID, Recovering: no}, newest, []hook.Endpoint{moods[1], moods[0]}},
 		"one endpoint":         {store.LaneFilter{Endpoint: all[1].ID}, newest, []hook.Endpoint{all[1]}},
 		"a part of its text":   {store.LaneFilter{Text: "orders, 100%_a"}, newest, []hook.Endpoint{all[4]}},
 		"no wild cards":        {store.LaneFilter{Text: "orders%a"}, newest, nil},

@@ -98,18 +98,11 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 func (c *begin) touch(v *site.Visit, s *selection, p *view.ReplayPreview) error {
 	list := p.PerEndpoint[:min(len(p.PerEndpoint), maxTouched)]
 	c.More = len(p.PerEndpoint) - len(list)
-	ids := make([]string, len(list))
-	for i := range list {
-		ids[i] = list[i].Endpoint
-	}
-	endpoints, err := v.Endpoints(ids...)
-	if err != nil {
-		return err
-	}
 	for i := range list {
 		t := touched{ID: list[i].Endpoint, Count: list[i].Count, Badge: words.BreakerOf(list[i].State), Will: words.PreviewEndpoint(&list[i])}
-		if e, ok := endpoints[t.ID]; ok {
-			t.Endpoint = &e
+		var err error
+		if t.Endpoint, err = v.Endpoint(t.ID); err != nil {
+			return err
 		}
 		if len(p.PerEndpoint) > 1 && len(s.filter.Values("delivery_ids")) == 0 {
 			t.Only = s.address(v, newPath, url.Values{"endpoint": {t.ID}})

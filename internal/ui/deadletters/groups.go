@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/ui/chart"
@@ -91,11 +92,19 @@ func loadDead(v *site.Visit) (any, error) {
 		v.Frame.Live = false
 		return c, nil
 	}
-	c.Say = words.DeadLetters(int64(groups.Count), !groups.Exact, 0, v.Now, v.Now)
 	c.Count, c.One = words.AtLeast(groups.Count, !groups.Exact), groups.Count == 1
 	if c.Nothing = words.Empty(words.NoDeadLetters); f.Any() {
 		c.Nothing = words.Empty(words.NoMatch)
-		c.Say = nil
+	} else {
+		var oldest site.List[view.Delivery]
+		if err := v.Get(v.API("dead-letters"), url.Values{"order": {"asc"}, "limit": {"1"}}, &oldest); err != nil {
+			return nil, err
+		}
+		var first time.Time
+		if len(oldest.Data) > 0 {
+			first = time.Time(oldest.Data[0].KeptUntil)
+		}
+		c.Say = words.DeadLetters(int64(groups.Count), !groups.Exact, first, v.Now)
 	}
 	replays, err := c.readRunning(v)
 	if err != nil {
@@ -148,14 +157,6 @@ func (c *dead) readRunning(v *site.Visit) (map[string]bool, error) {
 func (c *dead) readGroups(v *site.Visit, all view.DeadGroups, replayed map[string]bool) error {
 	shown := all.Data[:min(len(all.Data), maxGroups)]
 	c.More = len(all.Data) - len(shown)
-	ids := make([]string, len(shown))
-	for i := range shown {
-		ids[i] = shown[i].Endpoint
-	}
-	endpoints, err := v.Endpoints(ids...)
-	if err != nil {
-		return err
-	}
 	largest := 1
 	for _, g := range shown {
 		largest = max(largest, g.Count)
@@ -163,9 +164,13 @@ func (c *dead) readGroups(v *site.Visit, all view.DeadGroups, replayed map[strin
 	for _, d := range shown {
 		g := group{DeadGroup: d, Key: keyOf(&d), Name: d.Endpoint, Bar: chart.Bar(float64(d.Count)/float64(largest), chart.Held)}
 		meaning := words.DeadGroup{Reason: d.Reason, Replayed: replayed[d.Endpoint]}
-		if e, ok := endpoints[d.Endpoint]; ok {
-			g.Endpoint, g.Name = &e, site.Either(e.UID, words.OfURL(e.URL, 0).Host)
-			meaning.State = words.StateOfEndpoint(&e)
+		e, err := v.Endpoint(d.Endpoint)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			g.Endpoint, g.Name = e, site.Either(e.UID, words.OfURL(e.URL, 0).Host)
+			meaning.State = words.StateOfEndpoint(e)
 			g.Badge = meaning.State.Badge()
 		} else {
 			g.Badge = words.EndpointStatusOf("deleted")

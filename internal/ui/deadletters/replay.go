@@ -49,13 +49,13 @@ func loadReplay(v *site.Visit) (any, error) {
 	}
 	c.pace()
 	if f.Endpoint != "" {
-		endpoints, err := v.Endpoints(f.Endpoint)
+		e, err := v.Endpoint(f.Endpoint)
 		if err != nil {
 			return nil, err
 		}
 		c.Name = f.Endpoint
-		if e, ok := endpoints[f.Endpoint]; ok {
-			c.Endpoint, c.Name, c.Now = &e, words.OfURL(e.URL, 0).Host, words.StateOfEndpoint(&e).Badge()
+		if e != nil {
+			c.Endpoint, c.Name, c.Now = e, words.OfURL(e.URL, 0).Host, words.StateOfEndpoint(e).Badge()
 		}
 		c.Failed = v.Frame.Link("/ui/deliveries", "status", "dead", "endpoint", f.Endpoint)
 	} else {

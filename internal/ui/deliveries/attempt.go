@@ -24,7 +24,6 @@ type attempt struct {
 	Phases   []phase
 	Status   string // 500 Internal Server Error
 	Event    *view.Event
-	Curl     string // empty: it could not be made
 }
 
 // header is a header of a request or an answer.
@@ -52,7 +51,6 @@ func attemptOf(v *site.Visit, a *view.Attempt) *attempt {
 		c.Status = strings.TrimSpace(strconv.Itoa(*a.StatusCode) + " " + http.StatusText(*a.StatusCode))
 	}
 	raw := v.Query("raw") != ""
-	c.Curl = curl(a)
 	switch c.Tab {
 	case "request":
 		c.Headers, c.MoreHead = headersOf(a.Request.Headers)

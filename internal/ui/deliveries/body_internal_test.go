@@ -48,22 +48,6 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-func TestShellTakesEveryValueForAWord(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"plain": "'plain'", "it's": `'it'\''s'`, "$(rm -rf /)`x`": "'$(rm -rf /)`x`'", "a\nb\r\x00c": "'abc'", "": "''",
-	} {
-		if got := quote(in); got != want {
-			t.Errorf("quote(%q) = %s, want %s", in, got, want)
-		}
-	}
-	a := view.Attempt{Event: "evt_1", Request: view.Request{URL: "https://a/'", Headers: map[string][]string{"Host": {"x"}, "B": {"2"}, "A": {"1", "3"}}}}
-	want := "curl -X POST 'https://a/'\\''' \\\n  -H 'a: 1' \\\n  -H 'a: 3' \\\n  -H 'b: 2' \\\n  --data-binary @evt_1.txt"
-	if got := curl(&a); got != want {
-		t.Errorf("curl:\n%s\nwant\n%s", got, want)
-	}
-}
-
 // now is when the timelines are drawn.
 var now = time.Date(2026, 11, 16, 3, 12, 40, 0, time.UTC)
 

@@ -47,6 +47,7 @@ func Section() site.Section {
 		},
 		Downloads: []site.Download{
 			{Path: "/ui/events/{id}/payload", Load: payloadFile},
+			{Path: "/ui/deliveries/{id}/curl", Load: curlFile},
 			{Path: "/ui/deliveries/{id}/attempts/{number}/response", Load: responseFile},
 		},
 	}

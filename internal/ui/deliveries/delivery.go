@@ -32,6 +32,8 @@ type delivery struct {
 	Older    string
 	Redo     string // pages that ask first; empty: it cannot be done
 	Cancel   string
+
+	visit *site.Visit
 }
 
 // attemptRow is an attempt in the table.
@@ -49,7 +51,7 @@ const maxRows = 100
 
 func loadDelivery(v *site.Visit) (any, error) {
 	id := v.ID("id")
-	c := &delivery{Nothing: words.Empty(words.NoAttempts)}
+	c := &delivery{Nothing: words.Empty(words.NoAttempts), visit: v}
 	if err := v.Get(v.API("deliveries", id), nil, &c.Delivery); err != nil {
 		return nil, err
 	}
@@ -83,15 +85,11 @@ func loadDelivery(v *site.Visit) (any, error) {
 func (c *delivery) readEndpoint(v *site.Visit, d *words.Delivery, attempts []view.Attempt) error {
 	id := c.Delivery.Endpoint
 	c.Name = id
-	endpoints, err := v.Endpoints(id)
-	if err != nil {
+	e, err := v.Endpoint(id)
+	if e == nil || err != nil {
 		return err
 	}
-	e, ok := endpoints[id]
-	if !ok {
-		return nil
-	}
-	c.Endpoint, c.Name = &e, words.OfURL(e.URL, 0).Host
+	c.Endpoint, c.Name = e, words.OfURL(e.URL, 0).Host
 	var policy view.Policy
 	if err := v.Get(v.API("endpoints", id, "policy"), nil, &policy); err != nil {
 		return unlessGone(err)

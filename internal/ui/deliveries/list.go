@@ -113,19 +113,12 @@ func nothing(f *site.Filter, p words.Place) words.Nothing {
 // rowsOf adds what a list says beside a delivery. link is the address of a page with
 // the list's filter.
 func rowsOf(v *site.Visit, data []view.Delivery, link func(path string) string) ([]row, error) {
-	ids := make([]string, len(data))
-	for i := range data {
-		ids[i] = data[i].Endpoint
-	}
-	endpoints, err := v.Endpoints(ids...)
-	if err != nil {
-		return nil, err
-	}
 	rows := make([]row, len(data))
 	for i, d := range data {
 		rows[i] = row{Delivery: d, Badge: words.StatusOf(d.Status, d.View), Link: link("/ui/deliveries/" + url.PathEscape(d.ID))}
-		if e, ok := endpoints[d.Endpoint]; ok {
-			rows[i].Endpoint = &e
+		var err error
+		if rows[i].Endpoint, err = v.Endpoint(d.Endpoint); err != nil {
+			return nil, err
 		}
 	}
 	return rows, nil

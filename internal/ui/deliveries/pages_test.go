@@ -98,13 +98,13 @@ func TestDeliveryShowsWhyItFailed(t *testing.T) {
 	b := w.Login(w.Acme.Write)
 	p := b.Open("/ui/deliveries/" + shown(rows[1]))
 	p.Says("order.refunded to hooks.example.com", "Dead", "Given up at", "Why attempt 1 is not retried", "The destination answered 500", "Redeliver…",
-		"accepted 10:30:16", "x-evil", `"error"`, "curl -X POST", "From the first to the last moment")
+		"accepted 10:30:16", "x-evil", `"error"`, "From the first to the last moment")
 	p.SaysNot("Cancel…")
 	p.HasNot("<script>alert", "<img src=x", "onerror=alert(2)>\"")
 	if strings.Contains(p.Body, `style="`) || strings.Contains(p.Body, " onclick=") {
 		t.Error("the page has inline styles or handlers")
 	}
-	b.Open("/ui/deliveries/"+shown(rows[1])+"?tab=request").Says("POST https://hooks.example.com/", "webhook-id", `'webhook-id: it'\''s'`)
+	b.Open("/ui/deliveries/"+shown(rows[1])+"?tab=request").Says("POST https://hooks.example.com/", "webhook-id", "it's")
 	b.Open("/ui/deliveries/"+shown(rows[1])+"?tab=event").Says("Payload", `"note"`, "Pretty", "Raw")
 	b.Open("/ui/deliveries/"+shown(rows[1])+"?attempt=77&tab=moon&raw=1").Says("Why attempt 1", `{"error":`)
 	b.Open("/ui/deliveries/"+shown(rows[0])).Says("Not sent yet", "Cancel…", "Pending")
@@ -114,6 +114,33 @@ func TestDeliveryShowsWhyItFailed(t *testing.T) {
 	w.Login(w.Bolt.Write).Want(http.StatusNotFound, "/ui/deliveries/"+shown(rows[0]))
 	b.Want(http.StatusNotFound, "/ui/deliveries/dlv_0000000000000")
 	b.Want(http.StatusNotFound, "/ui/deliveries/..%2f..%2fme")
+}
+
+func TestDeliveryGivesTheCommandOfTheAPI(t *testing.T) {
+	t.Parallel()
+	w, rows := scene(t)
+	b := w.Login(w.Acme.Read)
+	for _, row := range []store.DeliveryRow{rows[1], rows[0]} { // sent and not sent yet
+		path := "/ui/deliveries/" + shown(row)
+		p := b.Open(path)
+		p.Says("The request as curl", "curl -sS -i -X POST --globoff 'https://hooks.example.com/in'", "v1,PLACEHOLDER", "Breakwater-Delivery: "+shown(row), `\"'\''`)
+		p.Has(`data-copy="#curl"`)
+		file := b.Open(path + "/curl")
+		if want := w.Text("/v1/tenants/-/deliveries/"+shown(row)+"/curl", w.Acme.Read); file.Body != want {
+			t.Errorf("the download is\n%s\nand the API says\n%s", file.Body, want)
+		}
+		if kind := file.Header.Get("Content-Disposition"); !strings.HasPrefix(kind, "attachment;") {
+			t.Errorf("the command opens in the browser: %s", kind)
+		}
+	}
+	w.Event(w.Acme, "long", strings.Repeat("x", 20<<10))
+	long := b.Open("/ui/deliveries/" + shown(w.Deliveries(w.Acme)[0]))
+	long.Says("too much to show")
+	long.HasNot(strings.Repeat("x", 1000), `data-copy="#curl"`)
+	w.Call(http.StatusOK, http.MethodDelete, "/v1/tenants/-/endpoints/main", w.Acme.Write, nil, nil)
+	b.Open("/ui/deliveries/" + shown(rows[1])).Says("There is none: its endpoint is deleted.")
+	b.Want(http.StatusConflict, "/ui/deliveries/"+shown(rows[1])+"/curl")
+	w.Login(w.Bolt.Read).Want(http.StatusNotFound, "/ui/deliveries/"+shown(rows[1])+"/curl")
 }
 
 func TestNeighboursAreThoseOfTheFilter(t *testing.T) {

@@ -26,16 +26,22 @@ func idOf(t *testing.T, text string) hook.ID {
 	return id
 }
 
+// saved is what the owner of a lane saves.
+func saved(t *testing.T, w *uitest.World, endpoint string, c lane.Checkpoint) {
+	t.Helper()
+	id := idOf(t, endpoint)
+	fence := w.Fence(hook.ShardOf(id))
+	save := &store.LaneSave{Endpoint: id, Tenant: w.Acme.ID, Shard: fence.Shard, Epoch: fence.Epoch, Checkpoint: c}
+	w.OK(w.DB.Commit(t.Context(), &store.Batch{Node: w.Node().ID, Now: w.Clock.Now(), Lanes: []*store.LaneSave{save}}))
+}
+
 // opened lets the breaker of an endpoint open, as its owner would save it.
 func opened(t *testing.T, w *uitest.World, endpoint string) {
 	t.Helper()
 	id, now := idOf(t, endpoint), w.Clock.Now()
-	fence := w.Fence(hook.ShardOf(id))
-	save := &store.LaneSave{Endpoint: id, Tenant: w.Acme.ID, Shard: fence.Shard, Epoch: fence.Epoch}
-	save.Checkpoint = lane.Checkpoint{
+	saved(t, w, endpoint, lane.Checkpoint{
 		Open: true, OpenedAt: now.Add(-4 * time.Minute), OpenReason: lane.OpenedByStreak, NextProbeAt: now.Add(14 * time.Second), Limit: 6,
-	}
-	w.OK(w.DB.Commit(t.Context(), &store.Batch{Node: w.Node().ID, Now: now, Lanes: []*store.LaneSave{save}}))
+	})
 	w.OK(w.DB.WriteOperational(t.Context(), []hook.OperationalEvent{
 		{ID: w.ID(), TenantID: w.Acme.ID, EndpointID: id, Type: hook.BreakerOpened, At: now.Add(-4 * time.Minute), Detail: json.RawMessage(`{}`)},
 		{ID: w.ID(), TenantID: w.Acme.ID, EndpointID: id, Type: hook.BreakerProbeFailed, At: now.Add(-time.Minute), Detail: json.RawMessage(`{"count":3,"reason":"connect_refused"}`)},
@@ -49,13 +55,27 @@ func TestListShowsTheWorstStateFirst(t *testing.T) {
 	held := w.Endpoint(w.Acme, map[string]any{"url": address, "uid": "orders", "types": []string{"order.*"}})
 	paused := w.Endpoint(w.Bolt, map[string]any{"url": "https://paused.example/in", "paused": true})
 	opened(t, w, held)
+	told, could := w.Endpoint(w.Acme, map[string]any{"url": "https://told.example/in"}), w.Endpoint(w.Acme, map[string]any{"url": "https://could.example/in"})
+	back := w.Endpoint(w.Acme, map[string]any{"url": "https://back.example/in"})
+	saved(t, w, told, lane.Checkpoint{HoldUntil: w.Clock.Now().Add(30 * time.Second), Limit: 6})
+	saved(t, w, could, lane.Checkpoint{HoldUntil: w.Clock.Now().Add(-time.Second), Limit: 6})
+	saved(t, w, back, lane.Checkpoint{Recovery: 2.5, Held: time.Minute, Limit: 6})
 	b := w.Login(w.Admin)
 	p := b.Open("/ui/endpoints")
-	p.Says("Holding", "probe in 14 s", "hooks.harborpay.example /v2/events", "orders · acme", "order.*", "Paused", "bolt")
-	p.Has(`All <span class="n">3</span>`, `Holding <span class="n">1</span>`, `Paused <span class="n">1</span>`, "New endpoint")
+	p.Says("Told to wait ends in 30 s", "Draining", "Holding", "probe in 14 s", "hooks.harborpay.example /v2/events", "orders · acme", "order.*", "Paused", "bolt")
+	p.Has(`All <span class="n">6</span>`, `Holding <span class="n">1</span>`, `Told to wait <span class="n">1</span>`, `Draining <span class="n">1</span>`, `Delivering <span class="n">2</span>`, `Paused <span class="n">1</span>`, "New endpoint")
 	at := func(id string) int { return strings.Index(p.Body, `data-row="`+id+`"`) }
-	if at(held) >= at(paused) || at(paused) >= at(calm) {
-		t.Errorf("rows are not ordered by state: %d %d %d", at(held), at(paused), at(calm))
+	for order, i := []string{held, told, back, paused, calm}, 1; i < len(order); i++ {
+		if at(order[i-1]) >= at(order[i]) {
+			t.Errorf("rows are not ordered by state: row %d at %d, next at %d", i, at(order[i-1]), at(order[i]))
+		}
+	}
+	for path, want := range map[string]string{"hold": "told.example", "recovering": "back.example"} {
+		for _, query := range []string{"?state=" + path, "?" + path + "=true"} {
+			p := b.Open("/ui/endpoints" + query)
+			p.Says(want)
+			p.SaysNot("calm.example", "could.example", "harborpay")
+		}
 	}
 	p = b.Open("/ui/endpoints?state=open")
 	p.Says("hooks.harborpay.example")
@@ -128,6 +148,26 @@ func TestPageOfAnEndpointThatHolds(t *testing.T) {
 	b.Open("/ui/endpoints/" + id + "/disable").Says("1 deliveries wait now")
 	b.Done("/ui/endpoints/"+id+"/disable", nil).Says("Disabled")
 	b.Open("/ui/endpoints/"+id+"?tab=audit").Says("endpoint.pause", "endpoint.reset", "repaired")
+}
+
+func TestPausedEndpointSaysWhoPausedItAndWhen(t *testing.T) {
+	t.Parallel()
+	w := uitest.New(t)
+	id := w.Endpoint(w.Acme, map[string]any{"url": address})
+	b := w.Login(w.Acme.Write)
+	b.Done("/ui/endpoints/"+id+"/pause", url.Values{"note": {"maintenance"}})
+	for range 30 { // whatever else is done there
+		w.Endpoint(w.Acme, nil)
+	}
+	w.Clock.Pass(3 * time.Hour)
+	page := "/ui/endpoints/" + id
+	b.Open(page).Says("paused since 10:30:15 , 3 h", "Paused for 3 h by key “tenant:write”: “maintenance”.")
+	w.Login(w.Admin).Open(page).Says("by key “tenant:write”")
+	w.Login(w.Acme.Read).Open(page).Says("Paused for 3 h by key_") // others' names are not told
+	begun := w.Endpoint(w.Acme, map[string]any{"url": address, "paused": true})
+	w.Clock.Pass(time.Minute)
+	b.Open("/ui/endpoints/" + begun).Says("Paused for 1 m by key “tenant:write”.")
+	b.Done(page+"/resume", nil).SaysNot("by key")
 }
 
 func TestTabsOfAnEndpoint(t *testing.T) {
@@ -244,8 +284,17 @@ func TestEditingShowsWhatChangesAndRemovesWhatIsGone(t *testing.T) {
 	if _, old := e.Headers["X-Old"]; old || e.Headers["X-New"] == "" || e.Headers["X-Keep"] == "" || len(e.Metadata) != 0 || string(e.Policy) != `{"retry":{"max_attempts":3}}` {
 		t.Errorf("the endpoint is %+v, policy %s", e, e.Policy)
 	}
-	p = b.Post(path, form)
-	p.Says("Somebody else has changed this endpoint meanwhile.")
+	form.Set("url", "https://mine.example/in")
+	if p = b.Post(path, form); p.Status != http.StatusPreconditionFailed {
+		t.Errorf("a form of before: %d", p.Status)
+	}
+	p.Says("Nothing was changed. Somebody else has changed it since you opened this form.", "url https://new.example/in https://mine.example/in")
+	p.HasNot(`<span class="code">signature</span>`, `<span class="code">types</span>`, `<span class="code">policy</span>`)
+	p.Has(`name="version" value="2"`, `value="https://mine.example/in"`)
+	form.Set("version", "2")
+	b.Done(path, form).Says("The endpoint is changed.", "mine.example")
+	form.Del("version")
+	b.Post(path, form).Says("The form does not say which version it changes.")
 }
 
 func TestSecretsAreShownAndRotated(t *testing.T) {

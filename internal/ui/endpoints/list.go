@@ -29,10 +29,24 @@ type group struct {
 
 var groups = []group{
 	{"open", "Holding", url.Values{"state": {"open"}, "paused": {"false"}}},
-	{"storm", "Storm", url.Values{"state": {"closed"}, "paused": {"false"}, "storm": {"true"}}},
-	{"growing", "Growing", url.Values{"state": {"closed"}, "paused": {"false"}, "storm": {"false"}, "growing": {"true"}}},
+	{"hold", "Told to wait", closed("hold")},
+	{"storm", "Storm", closed("storm", "hold")},
+	{"growing", "Growing", closed("growing", "storm", "hold")},
+	{"recovering", "Draining", closed("recovering", "growing", "storm", "hold")},
 	{"paused", "Paused", url.Values{"paused": {"true"}}},
-	{"closed", "Delivering", url.Values{"state": {"closed"}, "paused": {"false"}, "storm": {"false"}, "growing": {"false"}}},
+	{"closed", "Delivering", closed("", "recovering", "growing", "storm", "hold")},
+}
+
+// closed are the lanes with a closed breaker that are one thing and none of others.
+func closed(is string, not ...string) url.Values {
+	f := url.Values{"state": {"closed"}, "paused": {"false"}}
+	if is != "" {
+		f.Set(is, "true")
+	}
+	for _, name := range not {
+		f.Set(name, "false")
+	}
+	return f
 }
 
 // list is the page of all endpoints.
@@ -69,9 +83,9 @@ type row struct {
 }
 
 func loadList(v *site.Visit) (any, error) {
-	l := &list{State: v.OneOf("state", "", "open", "storm", "growing", "paused", "closed"), Text: words.Cut(strings.TrimSpace(v.Query("q")), 128)}
+	l := &list{State: v.OneOf("state", "", "open", "hold", "storm", "growing", "recovering", "paused", "closed"), Text: words.Cut(strings.TrimSpace(v.Query("q")), 128)}
 	// The API's own names work too: storm=true, paused=true.
-	for _, name := range []string{"storm", "growing", "paused"} {
+	for _, name := range []string{"hold", "storm", "growing", "recovering", "paused"} {
 		if v.Query(name) == "true" {
 			l.State = name
 		}

@@ -136,7 +136,11 @@ func (c *content) search(v *site.Visit) error {
 	c.Events = events.Data
 	for i := range lanes.Data {
 		l := &lanes.Data[i]
-		if e := v.Endpoint(l.Endpoint); e != nil {
+		e, err := v.Endpoint(l.Endpoint)
+		if err != nil {
+			return err
+		}
+		if e != nil {
 			c.Endpoints = append(c.Endpoints, endpoint{*e, words.StateOf(l, nil, v.Now).Badge(), words.OfURL(e.URL, 60)})
 		}
 	}

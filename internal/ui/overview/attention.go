@@ -55,7 +55,7 @@ func show(v *site.Visit, w *view.WorstEndpoint, strip []chart.HealthCell) troubl
 	if strip != nil { // else it is not read yet, which is not a day without traffic
 		t.Strip = chart.Health(strip, "last 24 hours")
 	}
-	if e := v.Endpoint(w.Endpoint); e != nil {
+	if e, err := v.Endpoint(w.Endpoint); err == nil && e != nil {
 		t.Name = site.Either(e.UID, "")
 	}
 	if tenant := v.TenantName(w.Tenant); tenant != "" && v.Tenant() == "" {

@@ -3,6 +3,7 @@ package settings
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 type presets struct {
 	Tabs    []Tab
 	Presets []preset
+	Named   []view.NamedPolicy
 }
 
 // preset is one of them. A page with the waits of all would be large: those of one
@@ -35,7 +37,11 @@ func loadPresets(v *site.Visit) (any, error) {
 	if err := v.Get(v.Server("presets"), nil, &list); err != nil {
 		return nil, err
 	}
-	c, open := &presets{Tabs: tabs(v)}, v.Query("preset")
+	var named site.List[view.NamedPolicy]
+	if err := v.Get(v.Server("policies"), url.Values{"limit": {"250"}, "order": {"asc"}}, &named); err != nil {
+		return nil, err
+	}
+	c, open := &presets{Tabs: tabs(v), Named: named.Data}, v.Query("preset")
 	if open == "" && len(list.Data) > 0 {
 		open = list.Data[0].Name
 	}

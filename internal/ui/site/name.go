@@ -1,6 +1,10 @@
 package site
 
 import (
+	"errors"
+	"net/http"
+	"net/url"
+
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/ui/words"
 )
@@ -9,27 +13,30 @@ import (
 const nameLength = 48
 
 // Endpoint returns an endpoint by its id or uid, and asks for each once. nil: it is
-// deleted, not the visitor's, or cannot be read now.
-func (v *Visit) Endpoint(id string) *view.Endpoint {
+// deleted, or not the visitor's.
+func (v *Visit) Endpoint(id string) (*view.Endpoint, error) {
 	if e, known := v.endpoints[id]; known {
-		return e
+		return e, nil
+	}
+	e := new(view.Endpoint)
+	if err := v.Get(v.API("endpoints", id), nil, e); err != nil {
+		if p := new(Problem); !errors.As(err, &p) || p.Status != http.StatusNotFound {
+			return nil, err
+		}
+		e = nil
 	}
 	if v.endpoints == nil {
 		v.endpoints = make(map[string]*view.Endpoint)
 	}
-	e := new(view.Endpoint)
-	if err := v.Get(v.API("endpoints", id), nil, e); err != nil {
-		e = nil
-	}
 	v.endpoints[id] = e
-	return e
+	return e, nil
 }
 
 // EndpointName returns what people call an endpoint: its uid, else where it is, else
 // its id.
 func (v *Visit) EndpointName(id string) string {
-	e := v.Endpoint(id)
-	if e == nil {
+	e, err := v.Endpoint(id)
+	if e == nil || err != nil { // a page is not worse for having the id
 		return id
 	}
 	return Either(e.UID, words.OfURL(e.URL, nameLength).String())
@@ -53,4 +60,19 @@ func (v *Visit) TenantName(id string) string {
 		v.tenants[id] = Either(t.UID, t.ID)
 	}
 	return v.tenants[id]
+}
+
+// KeyNames returns the names of the newest keys by id, where the visitor may know
+// them.
+func (v *Visit) KeyNames() (map[string]string, error) {
+	names := map[string]string{v.Me.Key: v.Me.Name}
+	if v.Me.Scope != "admin" {
+		return names, nil
+	}
+	var list List[view.Key]
+	err := v.Get(v.Server("keys"), url.Values{"limit": {"100"}}, &list)
+	for _, k := range list.Data {
+		names[k.ID] = k.Name
+	}
+	return names, err
 }

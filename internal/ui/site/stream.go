@@ -21,10 +21,14 @@ const (
 	// streamEvery is how often an open page is looked at anew. One that takes long
 	// to read is looked at less often: all that a look does itself takes a
 	// two-hundredth of the time, so that with what it leaves to the collector of
-	// garbage an open page never takes a hundredth of a processor.
+	// garbage an open page never takes a hundredth of a processor. Whoever looks at
+	// it in an outage wants to see it change: what takes longer than streamMost
+	// allows for takes longer than a page may, or waits for a busy machine.
 	streamEvery = 2 * time.Second
 	streamShare = 200
-	streamMost  = time.Minute
+	streamMost  = 15 * time.Second
+	// looksKept is how many of the latest looks tell what one costs.
+	looksKept = 3
 	// frameEvery is how often that includes what surrounds the page, and names.
 	frameEvery = 10 * time.Second
 	// streamWrite is how long a browser may take to read what it is sent.
@@ -79,6 +83,10 @@ func (s *streams) leave(session [16]byte, lagged bool) {
 	}
 }
 
+// Again reports whether the page is there already, and looked at again for what has
+// changed: what takes long is left to that.
+func (v *Visit) Again() bool { return wantsStream(v.Request) }
+
 // wantsStream reports whether a request asks for what changes on a page instead of
 // the page. A page's stream has its address, and so all its state.
 func wantsStream(r *http.Request) bool {
@@ -110,6 +118,7 @@ func (s *Site) stream(w http.ResponseWriter, v *Visit, p *Page) {
 	if lagged && !t.send("lagged", map[string]string{"why": "This browser read too slowly. What it missed is here now."}) {
 		return
 	}
+	var looks looks
 	for {
 		began := time.Now()
 		if !t.refresh() {
@@ -120,14 +129,24 @@ func (s *Site) stream(w http.ResponseWriter, v *Visit, p *Page) {
 			return
 		case <-s.streams.stopped.Done():
 			return
-		case <-time.After(pause(time.Since(began))):
+		case <-time.After(looks.pause(time.Since(began))):
 		}
 	}
 }
 
-// pause is how long a page is left alone after it took some time to look at.
-func pause(took time.Duration) time.Duration {
-	return min(max(streamEvery, streamShare*min(took, streamMost)), streamMost)
+// looks remembers how long the latest looks at a page took, the newest last.
+type looks []time.Duration
+
+// pause is how long a page is left alone after a look. The shortest of the latest is
+// what a look costs: on a busy machine it takes longer, and costs the same. The first
+// ones say too little, and are followed by others soon.
+func (l *looks) pause(took time.Duration) time.Duration {
+	*l = append(*l, min(max(took, 0), streamMost))
+	if len(*l) < looksKept {
+		return streamEvery
+	}
+	*l = (*l)[len(*l)-looksKept:]
+	return min(max(streamEvery, streamShare*slices.Min(*l)), streamMost)
 }
 
 // stream is one that is open.
@@ -169,7 +188,7 @@ func (t *stream) refresh() bool {
 	s := t.site
 	v, err := s.known(t.visit.Request)
 	if errors.Is(err, errLogin) {
-		t.send("ended", map[string]string{"why": "Your session has ended."})
+		t.end()
 		return false
 	}
 	if err == nil {
@@ -199,6 +218,10 @@ func (t *stream) refresh() bool {
 	}
 	return t.send("now", map[string]string{"at": v.Now.UTC().Format(time.RFC3339)})
 }
+
+// end tells the browser that its session is over: it loads the page again, and is asked
+// to log in.
+func (t *stream) end() { t.send("ended", map[string]string{"why": "Your session has ended."}) }
 
 // send writes an event. It reports whether the browser took it.
 func (t *stream) send(event string, data any) bool {

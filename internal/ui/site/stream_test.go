@@ -152,9 +152,13 @@ func TestStreamsEndWithTheirSession(t *testing.T) {
 			t.Errorf("%s: then came %v", name, e)
 		}
 	}
-	// A browser that comes back is told not to.
-	if s := k.listen(t, server, left, "/ui/live"); s.status != http.StatusNoContent {
-		t.Errorf("nobody's stream = %d", s.status)
+	// So is a browser that was away when it happened.
+	s := k.listen(t, server, left, "/ui/live")
+	if e := s.next(); s.status != http.StatusOK || e.Name != "ended" || e.Data["why"] == "" {
+		t.Errorf("nobody's stream = %d, %v", s.status, e)
+	}
+	if e := s.next(); e.Name != "" {
+		t.Errorf("then came %v", e)
 	}
 }
 

@@ -121,6 +121,7 @@ func New(t testing.TB, tune ...Tune) *World {
 		Store: w.DB, Ingest: &ingest{w: w}, Notifier: nobody{}, URLs: urls{}, Health: health{}, Vault: w.Vault, IDs: w.ids,
 		Version: "1.2.3", Now: w.Clock.Now, Log: log,
 		Settings:    []view.Setting{{Key: "retention.data", Value: "30d", Origin: "default"}, {Key: "smtp.password", Value: "***", Origin: "env"}},
+		Retention:   30 * 24 * time.Hour,
 		ReadTimeout: time.Minute, // no test is about it, and the machine may be busy
 	}
 	front := ui.Config{Vault: w.Vault, Logouts: w.DB, Version: "1.2.3", Node: "n1", Log: log, Now: w.Clock.Now}
@@ -215,16 +216,28 @@ func (w *World) Call(status int, method, path, key string, body, out any) {
 		w.OK(err)
 		in = bytes.NewReader(raw)
 	}
-	r := httptest.NewRequestWithContext(w.T.Context(), method, path, in)
+	answer := w.ask(status, method, path, key, in)
+	if out != nil {
+		w.OK(json.Unmarshal(answer, out))
+	}
+}
+
+// Text reads what the API does not answer as JSON.
+func (w *World) Text(path, key string) string {
+	w.T.Helper()
+	return string(w.ask(http.StatusOK, http.MethodGet, path, key, nil))
+}
+
+func (w *World) ask(status int, method, path, key string, body io.Reader) []byte {
+	w.T.Helper()
+	r := httptest.NewRequestWithContext(w.T.Context(), method, path, body)
 	r.Header.Set("Authorization", "Bearer "+key)
 	rec := httptest.NewRecorder()
 	w.API.Handler().ServeHTTP(rec, r)
 	if rec.Code != status {
 		w.T.Fatalf("%s %s = %d %s, want %d", method, path, rec.Code, rec.Body, status)
 	}
-	if out != nil {
-		w.OK(json.Unmarshal(rec.Body.Bytes(), out))
-	}
+	return rec.Body.Bytes()
 }
 
 // Endpoint makes an endpoint of a tenant and returns its id.
