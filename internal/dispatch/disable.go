@@ -57,12 +57,23 @@ func (l *loop) disableReason(f *flight, c lane.Change, v policy.Verdict) Disable
 		return ""
 	}
 	switch {
-	case v.DisableEndpoint:
+	case v.DisableEndpoint && !r.alive:
 		return DisabledGone
 	case c.Disable:
 		return DisabledFailing
 	default:
 		return ""
+	}
+}
+
+// hear notes whether the endpoint takes anything: one that does is not gone, whatever it
+// says of a delivery.
+func (r *runner) hear(v policy.Verdict) {
+	switch {
+	case v.Class == hook.Success:
+		r.alive = true
+	case v.Reason == hook.Gone:
+		r.alive = false
 	}
 }
 

@@ -37,6 +37,9 @@ type runner struct {
 	// window holds, until that probe has been sent.
 	soughtFresh bool
 
+	// alive is set when something was delivered after it last said that it is gone.
+	alive bool
+
 	// disabledFrom is above 0 while the endpoint is being turned off: rows of it
 	// with a lower Rev do not count.
 	disabledFrom int64

@@ -29,7 +29,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		At: f.answered, U: l.rng.Float64(),
 	})
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
-		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter,
+		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter, LastChance: v.LastChance,
 	})
 	l.hostHeard(now, r, f, v.Class, change)
 	if f.tag.Probe {
@@ -39,6 +39,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		l.disable(now, r, why)
 		change.Save = true
 	}
+	r.hear(v)
 
 	s := &store.Settle{
 		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts, Due: f.delivery.DueAt,

@@ -32,6 +32,8 @@ type Outcome struct {
 	Hold time.Duration
 	// RetryAfter is the value it gave, before spreading.
 	RetryAfter time.Duration
+	// LastChance: with one more failure like this the delivery is given up.
+	LastChance bool
 }
 
 // Change says what a result did to the lane.
@@ -119,7 +121,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 	default:
 		return c // says nothing about the destination's health
 	}
-	if reason := l.trips(); reason != 0 {
+	if reason := l.trips(o.LastChance); reason != 0 {
 		l.open(now, u, reason)
 		c.Opened, c.Save, c.Refill = true, true, true
 		return c
@@ -138,11 +140,14 @@ func (l *Lane) sample(c hook.Class) {
 	}
 }
 
-func (l *Lane) trips() OpenReason {
+// trips says why the lane opens, if it does. An endpoint without a name or with an old
+// certificate may get so few events that each is given up before there are enough
+// failures in a row: it opens before that, when it knows of nothing else.
+func (l *Lane) trips(lastChance bool) OpenReason {
 	switch {
 	case !l.cfg.Breaker:
 		return 0
-	case l.streak >= l.cfg.Consecutive:
+	case l.streak >= l.cfg.Consecutive || lastChance && l.latest.sum == l.latest.n:
 		return OpenedByStreak
 	case l.firsts.full() && l.firsts.sum >= l.cfg.WindowFailed:
 		return OpenedByRatio
