@@ -79,7 +79,7 @@ func hiddenField(t *testing.T, page, name string) string {
 }
 
 // quickly is an outage that costs next to nothing to play.
-const quickly = "outage=30s&rate=2&capacity=4"
+const quickly = "outage=30s&rate=2&capacity=4&run=1"
 
 func TestPlaygroundShowsWhatItsAddressSays(t *testing.T) { //nolint:paralleltest // below
 	b := logInAsAdmin(t)
@@ -113,7 +113,7 @@ func TestPlaygroundShowsWhatItsAddressSays(t *testing.T) { //nolint:paralleltest
 		"a text as YAML":                {"yaml=hello", []string{"must be an object"}, nil},
 		"an outage":                     {quickly + "&destination=cliff&seed=9", []string{"seed 9", "one request too many", `value="30s"`}, []string{"Not played"}},
 		"wrong outages":                 {"outage=soon&rate=x&capacity=4&seed=-1", []string{"5m is used", "must be a number", "1 is used"}, nil},
-		"an outage that takes too long": {"outage=30m&rate=45", []string{"Not played"}, nil},
+		"an outage that takes too long": {"outage=30m&rate=45&run=1", []string{"Not played"}, nil},
 		"nothing to compare with":       {quickly + "&compare=none", []string{"In numbers"}, []string{"not compared", "does not go away"}},
 		"the law with another preset":   {quickly + "&compare=law:quick", []string{"arrivals, law:quick"}, nil},
 		"a schedule that is no preset":  {quickly + "&compare=exp-nojitter%2Bhold", []string{"arrivals, exp-nojitter+hold"}, nil},
@@ -160,7 +160,7 @@ func escaped(query string) string {
 func TestPlaygroundLinkHoldsEverything(t *testing.T) {
 	t.Parallel()
 	b := logInAsAdmin(t)
-	page := b.page("/ui/playground?preset=full-5&breaker.max_hold=1d&classify.statuses.409=success&destination=refuse&seed=4&" + quickly)
+	page := b.page("/ui/playground?preset=full-5&breaker.max_hold=1d&classify.statuses.409=success&destination=refuse&seed=4&" + strings.TrimSuffix(quickly, "&run=1"))
 	found := regexp.MustCompile(`data-copy="([^"]*)" data-key`).FindStringSubmatch(page)
 	if found == nil {
 		t.Fatal("no link")
@@ -209,7 +209,7 @@ func TestPolicyIsAppliedToAnEndpoint(t *testing.T) {
 	if text, _ := json.Marshal(e.Policy); string(text) != `{"breaker":{"max_hold":"1d"},"preset":"default"}` {
 		t.Errorf("policy = %s", text)
 	}
-	if status, text := b.post("/ui/playground/apply", form); status != http.StatusConflict || !strings.Contains(text, "was changed since") {
+	if status, text := b.post("/ui/playground/apply", form); status != http.StatusPreconditionFailed || !strings.Contains(text, "changed") {
 		t.Errorf("a second time = %d", status)
 	}
 	if page := b.page("/ui/playground/apply?" + policy + "&endpoint=" + id); !strings.Contains(page, "Nothing changes") {

@@ -205,6 +205,8 @@ var allowed = map[string]imports{
 	},
 	"internal/archtest": {},
 
+	"examples/receiver": {own: in("receiver"), libraries: in("modernc.org/sqlite")}, // for people to begin with
+
 	"test/process": {}, // drives the binary from outside
 	"test/torture": {}, // so does this
 	"test/browser": {}, // and this, through the dashboard

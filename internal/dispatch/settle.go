@@ -39,7 +39,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		l.disable(now, r, why)
 		change.Save = true
 	}
-	r.hear(v)
+	r.hear(now, v)
 
 	s := &store.Settle{
 		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts, Due: f.delivery.DueAt,
@@ -69,7 +69,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		save = l.checkpoint(r)
 	}
 	l.d.cfg.Settler.Settle(s, save)
-	l.note(r, change, v)
+	l.note(r, f, change, v)
 	if change.Refill || change.Opened {
 		l.touch(r)
 		return
@@ -79,13 +79,16 @@ func (l *loop) result(now time.Time, f *flight) {
 }
 
 // note logs and acts on a change of the breaker.
-func (l *loop) note(r *runner, c lane.Change, v policy.Verdict) {
+func (l *loop) note(r *runner, f *flight, c lane.Change, v policy.Verdict) {
 	if c.Opened {
 		r.soughtFresh = false
 		if !r.discards() {
 			l.evictToDisk(r)
 		}
-		l.d.cfg.Observer.LaneOpened(r.tenant, r.endpoint)
+		l.d.cfg.Observer.LaneOpened(Opening{
+			Tenant: r.tenant, Endpoint: r.endpoint, URL: f.dest.url, UID: f.dest.uid,
+			Failures: c.Failures, Reason: v.Reason, Status: f.answer.Status, Error: brief(f.answer.Text),
+		})
 		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
 	}
 	if c.Closed {

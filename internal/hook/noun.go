@@ -226,6 +226,11 @@ type APIKey struct {
 	RevokedAt  time.Time
 }
 
+// Valid reports whether the key opens anything at a moment.
+func (k *APIKey) Valid(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
 // Audit is the record of one change made by a person or a rule.
 type Audit struct {
 	ID        ID

@@ -39,6 +39,7 @@ type Outcome struct {
 // Change says what a result did to the lane.
 type Change struct {
 	Opened, Closed bool
+	Failures       int // that opened it
 	// Save asks for a checkpoint at once.
 	Save bool
 	// Refill is false after a destination failure: the next request waits for
@@ -122,6 +123,10 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		return c // says nothing about the destination's health
 	}
 	if reason := l.trips(o.LastChance); reason != 0 {
+		c.Failures = l.streak
+		if reason == OpenedByRatio {
+			c.Failures = l.firsts.sum
+		}
 		l.open(now, u, reason)
 		c.Opened, c.Save, c.Refill = true, true, true
 		return c
@@ -142,7 +147,7 @@ func (l *Lane) sample(c hook.Class) {
 
 // trips says why the lane opens, if it does. An endpoint without a name or with an old
 // certificate may get so few events that each is given up before there are enough
-// failures in a row: it opens before that, when it knows of nothing else.
+// failures in a row: it opens before that, when it has heard of nothing else lately.
 func (l *Lane) trips(lastChance bool) OpenReason {
 	switch {
 	case !l.cfg.Breaker:

@@ -46,7 +46,9 @@ type Verdict struct {
 	Hold             time.Duration // above 0: nothing may leave the lane before At+Hold
 	RetryAfter       time.Duration // the usable wish, capped; 0: none
 	RetryAfterCapped bool
-	DisableEndpoint  bool // the destination says, again, that it is gone for good
+	// SaysGone: the destination says that it is gone for good, and its endpoint shall be
+	// turned off for that. Sure: it says so of this delivery for the second time.
+	SaysGone, Sure bool
 	// LastChance: one more failure of this kind and the delivery is given up.
 	LastChance bool
 }
@@ -134,12 +136,19 @@ func (p *Policy) believe(v *Verdict) bool {
 		return v.Class == hook.Permanent
 	}
 	v.tally()
-	v.DisableEndpoint = v.Progress.Limited[hook.Gone] >= goneTimes
-	return v.DisableEndpoint
+	v.SaysGone, v.Sure = true, v.Progress.Limited[hook.Gone] >= goneTimes
+	if !v.Sure {
+		v.Hold = confirmAfter
+	}
+	return v.Sure
 }
 
-// confirm asks once more. That counts like any other attempt.
+// confirm asks once more, with nothing else leaving the lane meanwhile.
 func (p *Policy) confirm(v *Verdict, at time.Time) {
+	if p.spent(v) != 0 {
+		p.refuse(v)
+		return
+	}
 	v.Source = hook.DelayConfirm
 	v.Delay = p.Wait(v.Source, 0, 0, v.U)
 	p.schedule(v, at)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,27 +160,18 @@ func TestNothingThatOthersWroteRuns(t *testing.T) {
 		t.Errorf("the vendor is called %q", brand)
 	}
 	all, inside, above := w.pages()
-	for name, of := range map[string]struct {
-		b     *tab
-		paths []string
-	}{
-		"operator": {operator, append(append(above, inside...), all...)},
-		"tenant":   {tenant, append(inside, all...)},
-		"visitor":  {visitor, all},
+	for b, paths := range map[*tab][]string{
+		operator: slices.Concat(above, inside, all), tenant: slices.Concat(inside, all), visitor: all,
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := of.b.in(t)
-			for _, path := range of.paths {
-				b.visit(path)
-				b.nothingRan(path)
-				if name == "visitor" {
-					b.checkWidth(path, 390, 320)
-					b.show(phone)
-				}
+		for _, path := range paths {
+			b.visit(path)
+			b.nothingRan(path)
+			if b == visitor {
+				b.checkWidth(path, 390, 320)
+				b.show(phone)
 			}
-		})
+		}
 	}
-	operator.in(t)
 	operator.again("/ui/alerts", "Ack")
 	operator.follow("main tr a[href*='/ui/alerts/alr_']")
 	id, _, _ := strings.Cut(strings.TrimPrefix(operator.path(), "/ui/alerts/"), "?")

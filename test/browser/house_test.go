@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -132,9 +133,7 @@ func (h *house) callAs(key string, header http.Header, status int, method, path 
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}

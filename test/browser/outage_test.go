@@ -187,7 +187,7 @@ const countsDown = `new Promise(done => {
 // held returns how many deliveries the page says are held.
 func (b *tab) held() int {
 	b.t.Helper()
-	for _, word := range strings.Split(b.text(".lanebox .say"), ". ") {
+	for word := range strings.SplitSeq(b.text(".lanebox .say"), ". ") {
 		n, _, found := strings.Cut(word, " deliveries are held")
 		if number, err := strconv.Atoi(strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(n, "At least "), "at least "), ",", "")); found && err == nil {
 			return number

@@ -154,7 +154,6 @@ func TestFormsWithoutTheirTokenDoNothing(t *testing.T) {
 
 // TestTenantsSeeTheirOwnPagesOnly looks for another tenant by its addresses.
 func TestTenantsSeeTheirOwnPagesOnly(t *testing.T) {
-	t.Parallel()
 	s := story(t)
 	b := open(t, s.URL, desk)
 	b.login(s.Keys["globex"])

@@ -16,3 +16,6 @@ func (s *shelf) Take(ctx context.Context, key hook.ID, size int64) (func(), erro
 
 // FieldProblemOf is fieldProblem for tests.
 var FieldProblemOf = fieldProblem
+
+// ProblemOf is problemOf for tests.
+var ProblemOf = problemOf

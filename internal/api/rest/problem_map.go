@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,6 +98,12 @@ var sentinels = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, "store_unavailable", 2 * time.Second},
 }
 
+// details say what some of them mean to people who know nothing of contexts.
+var details = map[error]string{
+	context.DeadlineExceeded: "it took too long: the server or its database is busy",
+	context.Canceled:         "it was given up before it was done",
+}
+
 // Problem turns an error into the answer for it. What nobody foresaw is logged
 // here, because the answer must not carry its text.
 func (s *Server) Problem(c *Call, err error) *Problem {
@@ -129,7 +136,7 @@ func problemOf(err error) *Problem {
 	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
-			p := NewProblem(s.status, s.code, s.err.Error())
+			p := NewProblem(s.status, s.code, cmp.Or(details[s.err], s.err.Error()))
 			p.retryAfter = s.wait
 			var timed interface{ RetryAfter() time.Duration }
 			if errors.As(err, &timed) {

@@ -1,10 +1,12 @@
 package rest_test
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -137,5 +139,16 @@ func TestEveryMessageOfHumaIsKnown(t *testing.T) {
 	}
 	if found < 40 {
 		t.Errorf("only %d messages found", found)
+	}
+}
+
+// TestNobodyIsToldOfContexts: an answer says what its reader can make something of.
+func TestNobodyIsToldOfContexts(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{context.DeadlineExceeded, context.Canceled} {
+		p := rest.ProblemOf(fmt.Errorf("read lanes: %w", err))
+		if p == nil || p.Status != http.StatusServiceUnavailable || p.Detail == "" || strings.Contains(p.Detail, "context") {
+			t.Errorf("%v: %+v", err, p)
+		}
 	}
 }

@@ -29,7 +29,14 @@ type preset struct {
 	Open    bool
 	Span    string
 	Picture any
+	Waits   []wait // with the picture
 	Text    string // of the policy
+}
+
+// wait is that before one attempt.
+type wait struct {
+	Attempt               int
+	Min, Max, Mean, InAll string
 }
 
 func loadPresets(v *site.Visit) (any, error) {
@@ -55,12 +62,21 @@ func loadPresets(v *site.Visit) (any, error) {
 			shown.Span = words.Count(n+1, "attempt", "attempts") + " over " + words.Duration(span(p.Ladder[n-1].CumulativeMean)) + " on average"
 			ladder.Sentence = p.Name + ": " + shown.Span + "."
 			if shown.Open {
-				shown.Picture = ladder.HTML()
+				shown.Picture, shown.Waits = ladder.HTML(), waitsOf(p.Ladder)
 			}
 		}
 		c.Presets = append(c.Presets, shown)
 	}
 	return c, nil
+}
+
+func waitsOf(ladder []view.Step) []wait {
+	say := func(text string) string { return words.Duration(span(text)) }
+	out := make([]wait, len(ladder))
+	for i, s := range ladder {
+		out[i] = wait{s.Attempt, say(s.Min), say(s.Max), say(s.Mean), say(s.CumulativeMean)}
+	}
+	return out
 }
 
 // span reads a duration that the API wrote; 0 for what it did not.
