@@ -57,12 +57,29 @@ func (l *loop) disableReason(f *flight, c lane.Change, v policy.Verdict) Disable
 		return ""
 	}
 	switch {
-	case v.DisableEndpoint:
+	case v.SaysGone && r.confirms(f, v):
 		return DisabledGone
 	case c.Disable:
 		return DisabledFailing
 	default:
 		return ""
+	}
+}
+
+// confirms reports whether an endpoint that says that it is gone has said so before, to a
+// request that was answered when this one was sent, and has taken nothing since. A single
+// 410 may come from a proxy that is just being replaced.
+func (r *runner) confirms(f *flight, v policy.Verdict) bool {
+	return !r.alive && (v.Sure || !r.goneAt.IsZero() && f.started.After(r.goneAt))
+}
+
+// hear notes what that takes.
+func (r *runner) hear(now time.Time, v policy.Verdict) {
+	switch {
+	case v.Class == hook.Success:
+		r.alive, r.goneAt = true, time.Time{}
+	case v.SaysGone && (r.alive || r.goneAt.IsZero()):
+		r.alive, r.goneAt = false, now
 	}
 }
 

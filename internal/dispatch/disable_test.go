@@ -126,36 +126,73 @@ func TestGoneTurnsTheEndpointOff(t *testing.T) {
 		ids := r.publish(e, 700) // more than the window
 		e = r.setState(e, hook.Active)
 		time.Sleep(time.Minute)
-		if n := len(r.sink.seen()); n != 1 {
-			t.Fatalf("%d requests, want only the one that was answered 410", n)
+		seen := r.sink.seen()
+		if n := len(seen); n != 2 || seen[1].at.Sub(seen[0].at) < 5*time.Second {
+			t.Fatalf("%d requests, want one that was answered 410 and, later, one that confirms it", n)
 		}
 		if got, want := r.state(e), [2]string{"disabled", "gone"}; got != want {
 			t.Fatalf("endpoint is %v, want %v", got, want)
 		}
-		if got := r.count(ids); got[hook.Dead] != 1 || got[hook.Pending] != 699 {
-			t.Errorf("states = %v, want 1 dead, 699 held", got)
+		if got := r.count(ids); got[hook.Dead] > 1 || got[hook.Dead]+got[hook.Pending] != 700 {
+			t.Errorf("states = %v, want all held but one at most", got)
 		}
-		if d := r.delivery(r.sink.seen()[0].delivery); d.Reason != hook.DeadGone {
-			t.Errorf("the refused delivery ended as %v, want gone", d.Reason)
-		}
+		dead := r.count(ids)[hook.Dead]
 		more := r.publish(e, 5) // accepted and held as well
 		r.restart()
 		time.Sleep(time.Hour)
-		if n := len(r.sink.seen()); n != 1 {
-			t.Fatalf("%d requests to a disabled endpoint", n-1)
+		if n := len(r.sink.seen()); n != 2 {
+			t.Fatalf("%d requests to a disabled endpoint", n-2)
 		}
 
 		dest.status.Store(200)
 		r.resume(e)
 		time.Sleep(time.Minute)
-		if got := r.count(append(ids, more...))[hook.Delivered]; got != 704 {
-			t.Errorf("%d of 704 delivered after resume", got)
+		if got := r.count(append(ids, more...))[hook.Delivered]; got != 705-dead {
+			t.Errorf("%d of %d delivered after resume", got, 705-dead)
 		}
-		if a := r.sink.seen()[1]; a.inFlight != 1 {
+		if a := r.sink.seen()[2]; a.inFlight != 1 {
 			t.Errorf("the backlog starts with %d requests at once, want slow start", a.inFlight)
 		}
 		if n := k.calls(); n != 1 {
 			t.Errorf("turned off %d times, want once", n)
+		}
+	})
+}
+
+// TestOne410IsAskedOnceMore: a proxy that is being replaced, or a single thing that is gone,
+// turns nothing off.
+func TestOne410IsAskedOnceMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := &disabler{}
+		var stray, always hook.ID
+		r := newRig(t, func(a arrival) egress.Result {
+			if a.delivery == always || stray == 0 {
+				stray = a.delivery
+				return egress.Result{Status: 410}
+			}
+			return egress.Result{Status: 200}
+		}, keptBy(k))
+		defer r.close()
+		e := r.endpoint("")
+		ids := r.publish(e, 20)
+		time.Sleep(time.Minute)
+		if got := r.count(ids)[hook.Delivered]; got != 20 || len(r.sink.of(stray)) != 2 {
+			t.Errorf("%d of 20 delivered, the one that was refused after %d requests", got, len(r.sink.of(stray)))
+		}
+		e = r.setState(e, hook.Paused)
+		ids = r.publish(e, 20)
+		always = ids[7]
+		r.setState(e, hook.Active)
+		time.Sleep(time.Minute)
+		if got := r.count(ids); got[hook.Delivered] != 19 || got[hook.Dead] != 1 || len(r.sink.of(always)) != 2 {
+			t.Errorf("states = %v, want one dead after a second request", got)
+		}
+		if d := r.delivery(always); d.Reason != hook.DeadGone {
+			t.Errorf("it ended as %v, want gone", d.Reason)
+		}
+		if n := k.calls(); n != 0 {
+			t.Errorf("turned off %d times an endpoint that takes everything else", n)
 		}
 	})
 }
@@ -199,11 +236,11 @@ func TestHeldWhileItCannotBeTurnedOff(t *testing.T) {
 			r.publish(e, 1)
 			time.Sleep(10 * time.Second)
 		}
-		if n := len(r.sink.seen()); n != 1 {
-			t.Errorf("%d requests, want 1", n)
+		if n := len(r.sink.seen()); n != 2 {
+			t.Errorf("%d requests, want 2", n)
 		}
-		if n := k.calls(); n < 40 || n > 60 {
-			t.Errorf("asked %d times in 51 s, want once a second", n)
+		if n := k.calls(); n < 35 || n > 55 {
+			t.Errorf("asked %d times in 46 s, want once a second", n)
 		}
 		down.Store(false)
 		time.Sleep(2 * time.Second)
@@ -219,20 +256,20 @@ func TestPersonWinsOverLate410(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		resumed := began.Add(5 * time.Second)
+		resumed := began.Add(30 * time.Second)
 		var sent atomic.Int64
 		k := &disabler{}
 		r := newRig(t, func(a arrival) egress.Result {
 			if !a.at.Before(resumed) {
 				return egress.Result{Status: 200}
 			}
-			time.Sleep(time.Duration(sent.Add(1)) * time.Second) // answers at 1 s to 10 s
+			time.Sleep(time.Duration(sent.Add(1)) * time.Second) // the first ten at 1 s to 10 s, those that confirm them from 26 s on
 			return egress.Result{Status: 410}
 		}, keptBy(k))
 		defer r.close()
 		e := r.endpoint(`{"concurrency":10}`)
 		ids := r.publish(e, 50)
-		time.Sleep(5 * time.Second)
+		time.Sleep(30 * time.Second)
 		if got, want := r.state(e), [2]string{"disabled", "gone"}; got != want {
 			t.Fatalf("endpoint is %v, want %v", got, want)
 		}
@@ -241,8 +278,8 @@ func TestPersonWinsOverLate410(t *testing.T) {
 		if got, want := r.state(e), [2]string{"active", ""}; got != want {
 			t.Errorf("endpoint is %v, want %v: a late 410 overruled a person", got, want)
 		}
-		if got := r.count(ids); got[hook.Dead] != 10 || got[hook.Delivered] != 40 {
-			t.Errorf("states = %v, want 10 dead, 40 delivered", got)
+		if got := r.count(ids); got[hook.Dead] > 10 || got[hook.Dead]+got[hook.Delivered] != 50 {
+			t.Errorf("states = %v, want all delivered but ten at most", got)
 		}
 	})
 }
@@ -276,7 +313,7 @@ func TestPersonWinsWhileItIsTurnedOff(t *testing.T) {
 					return err
 				}
 				ids := r.publish(e, 10)
-				time.Sleep(time.Second)
+				time.Sleep(6 * time.Second) // it has said so twice
 				dest.status.Store(200)
 				if !resume {
 					row := r.stored(e)
@@ -284,15 +321,15 @@ func TestPersonWinsWhileItIsTurnedOff(t *testing.T) {
 					r.setState(row, hook.Active)
 				}
 				time.Sleep(time.Second)
-				if n := len(r.sink.seen()); n != 1 {
+				if n := len(r.sink.seen()); n != 2 {
 					t.Errorf("%d requests before it is clear who wins", n)
 				}
 				time.Sleep(time.Minute)
 				if got, want := r.state(e), [2]string{"active", ""}; got != want {
 					t.Errorf("endpoint is %v, want %v", got, want)
 				}
-				if got := r.count(ids)[hook.Delivered]; got != 9 {
-					t.Errorf("%d of 9 delivered", got)
+				if got := r.count(ids)[hook.Delivered]; got < 9 {
+					t.Errorf("%d of 10 delivered, want all but one at most", got)
 				}
 			})
 		})
@@ -319,14 +356,14 @@ func TestDisabledOverNodes(t *testing.T) {
 		ids := r.via(two, e, 20)
 		e = r.setState(e, hook.Active)
 		time.Sleep(3 * time.Minute)
-		if got, want := r.state(e), [2]string{"disabled", "gone"}; got != want || len(r.sink.seen()) != 1 {
-			t.Fatalf("endpoint is %v after %d requests, want %v after 1", got, len(r.sink.seen()), want)
+		if got, want := r.state(e), [2]string{"disabled", "gone"}; got != want || len(r.sink.seen()) != 2 {
+			t.Fatalf("endpoint is %v after %d requests, want %v after 2", got, len(r.sink.seen()), want)
 		}
 		dest.status.Store(200)
 		r.resume(e)
 		time.Sleep(2 * time.Minute)
-		if got := r.count(ids)[hook.Delivered]; got != 19 || k.calls() != 1 {
-			t.Errorf("%d of 19 delivered, turned off %d times; want all, once", got, k.calls())
+		if got := r.count(ids)[hook.Delivered]; got < 19 || k.calls() != 1 {
+			t.Errorf("%d of 20 delivered, turned off %d times; want all but one at most, once", got, k.calls())
 		}
 	})
 }

@@ -37,6 +37,11 @@ type runner struct {
 	// window holds, until that probe has been sent.
 	soughtFresh bool
 
+	// goneAt is when it said that it is gone; alive is set when it has taken something
+	// since it last did.
+	goneAt time.Time
+	alive  bool
+
 	// disabledFrom is above 0 while the endpoint is being turned off: rows of it
 	// with a lower Rev do not count.
 	disabledFrom int64

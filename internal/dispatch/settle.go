@@ -39,6 +39,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		l.disable(now, r, why)
 		change.Save = true
 	}
+	r.hear(now, v)
 
 	s := &store.Settle{
 		Shard: r.shard, Epoch: r.epoch, Prev: f.delivery.Attempts, Due: f.delivery.DueAt,

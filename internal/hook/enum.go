@@ -114,6 +114,7 @@ const (
 	DelayBackoff    DelaySource = 1
 	DelayRetryAfter DelaySource = 2
 	DelayThrottle   DelaySource = 3
+	DelayConfirm    DelaySource = 4 // it says that it is gone: is it?
 )
 
 // Scheme is a way of signing a request.
@@ -173,7 +174,7 @@ var (
 		"", "exhausted", "limited", "permanent", "gone", "expired", "breaker_open",
 		"user", "endpoint_deleted",
 	}}
-	delaySources  = names[DelaySource]{"delay source", []string{"none", "backoff", "retry_after", "throttle"}}
+	delaySources  = names[DelaySource]{"delay source", []string{"none", "backoff", "retry_after", "throttle", "confirm"}}
 	schemes       = names[Scheme]{"scheme", []string{"standard", "standard_ed25519", "stripe"}}
 	bodyModes     = names[BodyMode]{"body", []string{"payload", "envelope"}}
 	traceContexts = names[TraceContext]{"trace_context", []string{"off", "forward"}}

@@ -136,7 +136,7 @@ type Progress struct {
 	FailedAttempts int           // failed attempts of any kind, probes included
 	Throttles      int           // throttled attempts in a row
 	PrevDelay      time.Duration // last decorrelated draw, 0 before the first
-	Limited        Tally         // charged attempts by limited reason
+	Limited        Tally         // charged attempts by limited reason, and all that were told that it is gone
 }
 
 // Tally counts attempts by reason. It is nil for nearly every delivery.

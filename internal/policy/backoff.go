@@ -130,6 +130,8 @@ func (p *Policy) Wait(source hook.DelaySource, ceiling, asked time.Duration, u f
 		return p.Draw(ceiling, u)
 	case hook.DelayThrottle:
 		return fromTicks(toTicks(p.Draw(ceiling, u)) * p.RetryAfter.ThrottleMultiplier)
+	case hook.DelayConfirm:
+		return max(confirmAfter, p.Retry.MinDelay)
 	case hook.DelayRetryAfter:
 		return max(p.late(asked, u), p.Retry.MinDelay)
 	default: // DelayNone

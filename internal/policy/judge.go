@@ -46,7 +46,9 @@ type Verdict struct {
 	Hold             time.Duration // above 0: nothing may leave the lane before At+Hold
 	RetryAfter       time.Duration // the usable wish, capped; 0: none
 	RetryAfterCapped bool
-	DisableEndpoint  bool // the destination says that it is gone for good
+	// SaysGone: the destination says that it is gone for good, and its endpoint shall be
+	// turned off for that. Sure: it says so of this delivery for the second time.
+	SaysGone, Sure bool
 	// LastChance: one more failure of this kind and the delivery is given up.
 	LastChance bool
 }
@@ -69,11 +71,14 @@ func (p *Policy) Judge(prog hook.Progress, due time.Time, o Outcome) Verdict {
 		v.end(hook.Delivered, 0)
 		v.U = 0 // no wait was drawn
 	case offSchedule:
+		p.believe(&v)
 		v.Unchanged = true
 	case v.Class == hook.Local:
 		p.again(&v, o.At)
-	case v.Class == hook.Permanent:
+	case p.believe(&v):
 		p.refuse(&v)
+	case v.Class == hook.Permanent:
+		p.confirm(&v, o.At)
 	default:
 		p.retry(&v, o.At)
 	}
@@ -88,7 +93,6 @@ func (p *Policy) read(v *Verdict, o *Outcome) {
 	}
 	asked := p.wishOf(o)
 	v.Class, v.Reason = p.ClassOf(status, o.Reason, asked.wait > 0)
-	v.DisableEndpoint = v.Class == hook.Permanent && v.Reason == hook.Gone && p.Classify.OnGone == GoneDisable
 	if asked.wait > 0 && retried(v.Class) {
 		v.RetryAfter, v.RetryAfterCapped = asked.wait, asked.capped
 		v.Hold = holdFor(asked.wait, o.U)
@@ -115,6 +119,38 @@ func (p *Policy) again(v *Verdict, at time.Time) {
 		v.DueAt = at.Add(v.Delay)
 		return
 	}
+	p.schedule(v, at)
+}
+
+const (
+	// goneTimes is how many requests must hear that the endpoint is gone before it
+	// is turned off: one may come from a proxy that was just being replaced.
+	goneTimes    = 2
+	confirmAfter = 5 * time.Second
+)
+
+// believe reports whether the destination refuses for good. That it is gone is believed
+// at the second time.
+func (p *Policy) believe(v *Verdict) bool {
+	if v.Class != hook.Permanent || v.Reason != hook.Gone || p.Classify.OnGone != GoneDisable {
+		return v.Class == hook.Permanent
+	}
+	v.tally()
+	v.SaysGone, v.Sure = true, v.Progress.Limited[hook.Gone] >= goneTimes
+	if !v.Sure {
+		v.Hold = confirmAfter
+	}
+	return v.Sure
+}
+
+// confirm asks once more, with nothing else leaving the lane meanwhile.
+func (p *Policy) confirm(v *Verdict, at time.Time) {
+	if p.spent(v) != 0 {
+		p.refuse(v)
+		return
+	}
+	v.Source = hook.DelayConfirm
+	v.Delay = p.Wait(v.Source, 0, 0, v.U)
 	p.schedule(v, at)
 }
 
@@ -149,14 +185,19 @@ func (p *Policy) count(v *Verdict) {
 		prog.Throttles = 0
 	}
 	if v.Class == hook.Limited && v.Charged {
-		tally := maps.Clone(prog.Limited) // the caller's tally is not ours to change
-		if tally == nil {
-			tally = hook.Tally{}
-		}
-		tally[v.Reason]++
-		prog.Limited = tally
-		v.LastChance = tally[v.Reason] == p.Classify.Limits[v.Reason]-1
+		v.tally()
+		v.LastChance = prog.Limited[v.Reason] == p.Classify.Limits[v.Reason]-1
 	}
+}
+
+// tally counts the attempt by its reason.
+func (v *Verdict) tally() {
+	tally := maps.Clone(v.Progress.Limited) // the caller's tally is not ours to change
+	if tally == nil {
+		tally = hook.Tally{}
+	}
+	tally[v.Reason]++
+	v.Progress.Limited = tally
 }
 
 // spent says which budget the attempt used up, if any. Only a charged attempt

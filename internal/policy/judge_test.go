@@ -212,11 +212,21 @@ func TestJudge(t *testing.T) {
 				Progress: hook.Progress{Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
 			},
 		},
-		"gone": {
+		"gone is asked once more": {
+			prog:    fresh(),
 			outcome: answer(410),
 			want: policy.Verdict{
-				Class: hook.Permanent, Reason: hook.Gone, State: hook.Dead, End: hook.DeadGone, Charged: true, DisableEndpoint: true,
-				Progress: hook.Progress{Charged: 1, BackoffSteps: 1, FailedAttempts: 1},
+				Class: hook.Permanent, Reason: hook.Gone, DueAt: after(5 * time.Second), Charged: true, SaysGone: true,
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 1, FailedAttempts: 1, Limited: hook.Tally{hook.Gone: 1}},
+				Delay:    5 * time.Second, Source: hook.DelayConfirm, Hold: 5 * time.Second,
+			},
+		},
+		"gone": {
+			prog:    hook.Progress{Run: 1, RunDueAt: start, Charged: 1, FailedAttempts: 1, Limited: hook.Tally{hook.Gone: 1}},
+			outcome: answer(410),
+			want: policy.Verdict{
+				Class: hook.Permanent, Reason: hook.Gone, State: hook.Dead, End: hook.DeadGone, Charged: true, SaysGone: true, Sure: true,
+				Progress: hook.Progress{Run: 1, RunDueAt: start, Charged: 2, BackoffSteps: 1, FailedAttempts: 2, Limited: hook.Tally{hook.Gone: 2}},
 			},
 		},
 		"407 of the proxy is ours": {
@@ -375,8 +385,8 @@ func TestJudge(t *testing.T) {
 			prog:    fresh(),
 			outcome: with(answer(410), kind(hook.Probe)),
 			want: policy.Verdict{
-				Class: hook.Permanent, Reason: hook.Gone, DueAt: due, Unchanged: true, DisableEndpoint: true,
-				Progress: hook.Progress{Run: 1, RunDueAt: start, FailedAttempts: 1},
+				Class: hook.Permanent, Reason: hook.Gone, DueAt: due, Unchanged: true, SaysGone: true, Hold: 5 * time.Second,
+				Progress: hook.Progress{Run: 1, RunDueAt: start, FailedAttempts: 1, Limited: hook.Tally{hook.Gone: 1}},
 			},
 		},
 		"probe limited": {
@@ -441,16 +451,20 @@ func TestJudgeFollowsThePolicy(t *testing.T) {
 		outcome policy.Outcome
 		check   func(policy.Verdict) bool
 	}{
+		"gone at the last attempt": {
+			`{}`, hook.Progress{Run: 1, RunDueAt: noon, Charged: 7, FailedAttempts: 7}, answer(410),
+			func(v policy.Verdict) bool { return v.State == hook.Dead && v.End == hook.DeadGone && v.SaysGone && !v.Sure },
+		},
 		"gone without disabling": {
 			`{"classify":{"on_gone":"dead_letter"}}`, fresh(), answer(410),
 			func(v policy.Verdict) bool {
-				return v.State == hook.Dead && v.End == hook.DeadGone && !v.DisableEndpoint
+				return v.State == hook.Dead && v.End == hook.DeadGone && !v.SaysGone
 			},
 		},
 		"gone mapped to retry is not gone": {
 			`{"classify":{"statuses":{"410":"retry"}}}`, fresh(), answer(410),
 			func(v policy.Verdict) bool {
-				return v.State == hook.Pending && v.Class == hook.Retryable && !v.DisableEndpoint
+				return v.State == hook.Pending && v.Class == hook.Retryable && !v.SaysGone
 			},
 		},
 		"honor false: 503 is down": {

@@ -71,8 +71,9 @@ func checkLaws(t *rapid.T, p *policy.Policy, before hook.Progress, due time.Time
 		"retries respect the end":          v.State == hook.Pending && !v.Unchanged && v.Reason != hook.Interrupted && v.DueAt.After(noon.Add(p.Retry.MaxElapsed)),
 		"hold is never shorter than asked": v.Hold < v.RetryAfter,
 		"own wait is not before the wish":  v.Source == hook.DelayRetryAfter && v.Delay < v.RetryAfter,
-		"permanent is never retried":       v.Class == hook.Permanent && v.State == hook.Pending && !v.Unchanged,
-		"only gone disables":               v.DisableEndpoint && o.Status != 410,
+		"permanent is never retried":       v.Class == hook.Permanent && v.State == hook.Pending && !v.Unchanged && v.Reason != hook.Gone,
+		"gone is asked once more at most":  v.Reason == hook.Gone && before.Limited[hook.Gone] > 0 && v.State == hook.Pending && !v.Unchanged,
+		"only gone disables":               v.SaysGone && o.Status != 410,
 		"due is answer plus delay":         v.State == hook.Pending && !v.Unchanged && !v.DueAt.Equal(o.At.Add(v.Delay)),
 	} {
 		if broken {

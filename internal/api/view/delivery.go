@@ -160,7 +160,7 @@ type Wait struct {
 	CeilingMS float64 `json:"ceiling_ms"`
 	U         float64 `json:"u" doc:"The number that was drawn."`
 	DelayMS   float64 `json:"delay_ms"`
-	Source    string  `json:"source" enum:"none,backoff,retry_after,throttle"`
+	Source    string  `json:"source" enum:"none,backoff,retry_after,throttle,confirm"`
 }
 
 // AttemptLane is the lane as it was when the request started.

@@ -161,6 +161,7 @@ var delaySources = vocabulary{
 	"backoff":     {Word: "backoff", Meaning: "its policy's schedule, drawn at random so that retries do not come back together"},
 	"retry_after": {Word: "Retry-After", Meaning: "the endpoint said how long, and a little is added so that not all come back at once"},
 	"throttle":    {Word: "throttle", Meaning: "the endpoint asked for less without saying how long"},
+	"confirm":     {Word: "confirmation", Meaning: "the endpoint said that it is gone, which is asked once more before it is believed"},
 }
 
 // LimitModeOf is the word for how a lane finds its limit.
