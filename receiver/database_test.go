@@ -85,14 +85,14 @@ func (d database) on(t testing.TB, db *sql.DB, o receiver.SQLOptions) *receiver.
 func execute(t testing.TB, db *sql.DB, statement string) {
 	t.Helper()
 	unlocked(t, statement, func() error {
-		_, err := db.ExecContext(context.Background(), statement)
+		_, err := db.ExecContext(t.Context(), statement)
 		return err
 	})
 }
 
 func count(t testing.TB, db *sql.DB, from string) (n int) {
 	t.Helper()
-	unlocked(t, from, func() error { return db.QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+from).Scan(&n) })
+	unlocked(t, from, func() error { return db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+from).Scan(&n) })
 	return n
 }
 

@@ -86,7 +86,7 @@ func TestHandlerKeepsErrorsToItself(t *testing.T) {
 }
 
 // TestHandlerLogsWithoutOnError is not parallel: it looks at the default logger.
-func TestHandlerLogsWithoutOnError(t *testing.T) { //nolint:paralleltest // see above
+func TestHandlerLogsWithoutOnError(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)
 	var log bytes.Buffer

@@ -79,9 +79,13 @@ func (s *SQL) acceptAlone(ctx context.Context, e Event) (first bool, err error) 
 func (s *SQL) accept(ctx context.Context, on execer, e Event) (first bool, err error) {
 	now := time.Now()
 	cutoff := now.Add(-s.o.TTL).UnixMilli()
+	body := e.Body
+	if body == nil {
+		body = []byte{} // the column takes no NULL
+	}
 	values := []any{
 		storable(e.Type, math.MaxInt), storable(e.DeliveryID, maxID), e.Attempt, e.Timestamp.UnixMilli(),
-		append([]byte{}, e.Body...), now.UnixMilli(), now.UnixMilli(), s.o.Scope, e.ID,
+		body, now.UnixMilli(), now.UnixMilli(), s.o.Scope, e.ID,
 	}
 	return settle(func() (first, known bool, err error) {
 		var state int

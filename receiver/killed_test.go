@@ -21,7 +21,7 @@ import (
 const envNode = "RECEIVER_TEST_NODE"
 
 // TestNode is no test: TestKilledWorkersLoseNothing starts it as a process.
-func TestNode(t *testing.T) { //nolint:paralleltest // runs alone in its process
+func TestNode(t *testing.T) {
 	if os.Getenv(envNode) == "" {
 		return
 	}

@@ -26,16 +26,16 @@ type Memory struct {
 	order *list.List           // ids, first completed first
 }
 
-// NewMemory returns a Memory that keeps ids for ttl, and of more than max the
-// latest. A ttl of zero or less means 7 days, a max of zero or less 100,000.
-func NewMemory(ttl time.Duration, max int) *Memory { //nolint:revive // the name of the parameter is part of the documentation
+// NewMemory returns a Memory that keeps ids for ttl, and of more than most the
+// latest. A ttl of zero or less means 7 days, a most of zero or less 100,000.
+func NewMemory(ttl time.Duration, most int) *Memory {
 	if ttl <= 0 {
 		ttl = DefaultTTL
 	}
-	if max <= 0 {
-		max = DefaultMemory
+	if most <= 0 {
+		most = DefaultMemory
 	}
-	return &Memory{ttl: ttl, max: max, marks: make(map[string]time.Time), order: list.New()}
+	return &Memory{ttl: ttl, max: most, marks: make(map[string]time.Time), order: list.New()}
 }
 
 // Once runs fn unless id was completed within the TTL. While another call holds

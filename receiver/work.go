@@ -53,10 +53,11 @@ func (s *SQL) Work(ctx context.Context, workers int, fn func(context.Context, *s
 	if fn == nil {
 		return errors.New("receiver: Work needs a function")
 	}
-	if _, err := s.isDue(ctx); err != nil { // a missing table is better told now than once a second
-		if ctx.Err() != nil {
-			return nil
-		}
+	_, err := s.isDue(ctx) // a missing table is better told now than once a second
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	// One worker at a time looks for an event; the others work, or wait for their turn.
@@ -95,7 +96,7 @@ type job struct {
 // end lets go of everything. What was not committed is undone.
 func (j *job) end() {
 	_ = j.tx.Rollback() // after a commit it does nothing
-	j.conn.Close()
+	_ = j.conn.Close()
 	j.release()
 }
 
@@ -175,13 +176,13 @@ func (s *SQL) claimOn(ctx context.Context) (*job, error) {
 	}
 	tx, err := s.begin(context.WithoutCancel(ctx), conn)
 	if err != nil {
-		conn.Close()
+		_ = conn.Close()
 		return nil, fmt.Errorf("receiver: begin: %w", err)
 	}
 	j, err := s.lockDue(ctx, tx)
 	if j == nil {
 		_ = tx.Rollback()
-		conn.Close()
+		_ = conn.Close()
 		return nil, err
 	}
 	j.conn = conn
@@ -271,7 +272,7 @@ func (s *SQL) fail(ctx context.Context, j *job, cause error) error {
 		}
 	}
 	_ = j.tx.Rollback()
-	j.conn.Close() // it may be the only one that the pool may have
+	_ = j.conn.Close() // it may be the only one that the pool may have
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	return s.patiently(ctx, func() error {

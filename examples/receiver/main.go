@@ -33,8 +33,9 @@ func main() {
 	file := flag.String("db", "orders.db", "database file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *listen, *file, os.Getenv("WEBHOOK_SECRET")); err != nil {
+	err := run(ctx, *listen, *file, os.Getenv("WEBHOOK_SECRET"))
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }
@@ -50,7 +51,7 @@ func run(ctx context.Context, listen, file, secret string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	hooks, err := receiver.NewSQL(db, receiver.SQLOptions{Dialect: receiver.SQLite, TTL: 30 * 24 * time.Hour})
 	if err != nil {
 		return err

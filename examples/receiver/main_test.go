@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"context"
 	"database/sql"
 	"io"
 	"net/http"
@@ -139,7 +138,7 @@ func orders(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	var all sql.NullString
 	const query = "SELECT group_concat(number, ' ') FROM (SELECT number FROM orders ORDER BY number)"
-	if err := db.QueryRowContext(context.Background(), query).Scan(&all); err != nil {
+	if err := db.QueryRowContext(t.Context(), query).Scan(&all); err != nil {
 		t.Fatal(err)
 	}
 	return all.String
