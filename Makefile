@@ -29,7 +29,7 @@ LONG := ./test/process ./internal/dispatch ./internal/lane ./test/torture ./inte
 # them wait for a limit, a lease or a database most of the time.
 PARALLEL := -parallel 8
 
-.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node promtool chromium screenshots demo benchui clean
+.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node php promtool chromium screenshots demo benchui clean
 
 run: ## start a server for trying things out
 	$(GO) run ./cmd/breakwater serve --dev
@@ -43,7 +43,7 @@ build: ## static binary in bin/
 # The order is the order of patience: what fails fast comes first.
 # Nothing is taken from the cache: tests of the real binary depend on more than
 # their own package.
-test: check postgres node promtool chromium ## everything: format, vet, all tests with -race, short fuzzing, linters
+test: check postgres node php promtool chromium ## everything: format, vet, all tests with -race, short fuzzing, linters
 	$(GO) test -count=1 $(ALONE)
 	$(GO) test $(RACE) -count=1 -run 'Seeds|RunMany' $(filter %/sim,$(ALONE))
 	@echo 'go test -race, all packages'
@@ -67,6 +67,9 @@ postgres: ## the store tests need its programs
 
 node: ## the test of signatures against the JavaScript library needs it
 	@scripts/install-node
+
+php: ## the test of the programs in docs/receiving.md needs it
+	@scripts/install-php
 
 promtool: ## the tests of alert rules and metrics need it
 	@scripts/install-promtool

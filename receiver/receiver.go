@@ -1,13 +1,31 @@
-// Package receiver verifies webhooks signed in the Standard Webhooks format,
-// such as those that Breakwater sends.
+// Package receiver verifies, deduplicates and answers webhooks signed in the
+// Standard Webhooks format, such as those that Breakwater sends.
 //
 // A request is accepted when one of its signatures matches one of the
 // configured secrets and its timestamp is recent. Both have to be checked over
-// the raw bytes of the body, before any parsing: use [Verifier.Middleware], or
-// hand the bytes to [Verifier.Verify].
+// the raw bytes of the body, before any parsing: use [Verifier.Handler] or
+// [Verifier.Middleware], or hand the bytes to [Verifier.Verify].
 //
-// The package needs nothing but the standard library. It does not remember
-// what it has seen: delivery is at least once, so deduplicate by [Event.ID].
+// Delivery is at least once, so that an event may come again, with the same
+// [Event.ID]. Three ways to work on it once:
+//
+//   - [Verifier.Handler] with [SQL]: your statements and the mark are committed in
+//     one transaction, before the answer;
+//   - [Verifier.Handler] with [SQL.Accept], and [SQL.Work]: the event is stored and answered at
+//     once, and worked on later, in one transaction with your statements;
+//   - [Verifier.Handler] with [Memory]: for tests, and where a restart may repeat work.
+//
+// None of them makes calls to third parties happen once: only what is in the
+// transaction does.
+//
+// What your function returns is what the sender does next: see [Permanent], [Later],
+// [TooMany], [Gone] and [Status].
+//
+// Events that Work cannot do need to be seen and taken up again, and nobody is there to
+// be answered: that is what SQLOptions.OnError, [SQL.SetAside] and [SQL.Retry] are for.
+//
+// The package needs nothing but the standard library: bring the driver of your
+// database.
 package receiver
 
 import (

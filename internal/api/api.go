@@ -18,6 +18,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/api/alerts"
+	"github.com/breakwaterhq/breakwater/internal/api/policies"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/strip"
 	"github.com/breakwaterhq/breakwater/internal/api/trial"
@@ -49,6 +50,7 @@ type URLChecker interface {
 type Store interface {
 	store.Tenants
 	store.Endpoints
+	store.Policies
 	store.Keys
 	store.EventLog
 	store.DeliveryLog
@@ -100,6 +102,7 @@ type Config struct {
 	PublicURL    func() string // address of the dashboard for people; nil: unknown, links have a path alone
 	Settings     []view.Setting
 	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
+	Retention    time.Duration // age at which data is removed; 0: it stays
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now
@@ -112,11 +115,12 @@ const (
 
 // API serves the routes. Make one with New.
 type API struct {
-	cfg    Config
-	scheme hook.Scheme // of new endpoints
-	server *rest.Server
-	bench  *trial.Bench
-	strips strip.Memory
+	cfg      Config
+	scheme   hook.Scheme // of new endpoints
+	server   *rest.Server
+	bench    *trial.Bench
+	policies *policies.Book
+	strips   strip.Memory
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
@@ -133,10 +137,12 @@ func New(cfg Config) (*API, error) {
 			return nil, fmt.Errorf("api: stripe header: %w", err)
 		}
 	}
-	if _, err := policy.Resolve(cfg.PolicyLimits, policy.Levels(cfg.ServerPolicy, nil, nil)...); err != nil {
-		return nil, fmt.Errorf("api: server policy: %w", err)
-	}
 	a := &API{cfg: cfg, scheme: scheme, bench: trial.New()}
+	if a.policies, err = policies.New(policies.Config{
+		Store: cfg.Store, IDs: cfg.IDs, Server: cfg.ServerPolicy, Limits: cfg.PolicyLimits, Changed: cfg.Notifier.TenantChanged,
+	}); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	if a.server, err = rest.New(rest.Config{
 		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version,
 		Keys: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,

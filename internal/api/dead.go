@@ -51,7 +51,7 @@ func (a *API) groupDead(ctx context.Context, c *rest.Call, in *deadCount) (*rest
 			return nil, fmt.Errorf("group dead letters: %w", err)
 		}
 	}
-	return &rest.Output[view.DeadGroups]{Body: view.OfDeadGroups(groups)}, nil
+	return &rest.Output[view.DeadGroups]{Body: view.OfDeadGroups(groups, a.cfg.Retention)}, nil
 }
 
 func (a *API) discardDead(ctx context.Context, c *rest.Call, in *deadDiscard) (*rest.Output[view.Discarded], error) {

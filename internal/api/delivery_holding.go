@@ -15,6 +15,7 @@ import (
 type holding struct {
 	at    time.Time
 	lanes map[hook.ID]view.LaneFacts
+	kept  time.Duration // how long data is kept; 0: for ever
 }
 
 // holdingOf reads what the views of pending deliveries depend on.
@@ -25,7 +26,7 @@ func (a *API) holdingOf(ctx context.Context, rows []store.DeliveryRow) (holding,
 			ids = append(ids, r.EndpointID)
 		}
 	}
-	h := holding{at: a.server.Now(), lanes: map[hook.ID]view.LaneFacts{}}
+	h := holding{at: a.server.Now(), lanes: map[hook.ID]view.LaneFacts{}, kept: a.cfg.Retention}
 	dests, err := a.destinations(ctx, ids)
 	for id, d := range dests {
 		h.lanes[id] = view.FactsOf(d, a.policyOf(d), h.at)
@@ -34,5 +35,9 @@ func (a *API) holdingOf(ctx context.Context, rows []store.DeliveryRow) (holding,
 }
 
 func (h holding) show(r store.DeliveryRow) view.Delivery {
-	return view.OfDelivery(r, h.lanes[r.EndpointID], h.at)
+	v := view.OfDelivery(r, h.lanes[r.EndpointID], h.at)
+	if h.kept > 0 {
+		v.KeptUntil = view.Stamp(r.KeptUntil(h.kept))
+	}
+	return v
 }

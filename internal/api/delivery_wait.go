@@ -42,7 +42,7 @@ func (a *API) filterWaiting(ctx context.Context, c *rest.Call, f store.DeliveryF
 // policyOf returns the policy of a destination, empty when that is not valid any
 // more: what waits must be seen all the same.
 func (a *API) policyOf(d store.Destination) *policy.Policy {
-	r, err := a.resolve(d.TenantPolicy, d.Endpoint.Policy)
+	r, err := a.policies.Resolve(d.TenantLevel, d.Endpoint.Level())
 	if err != nil {
 		return &policy.Policy{}
 	}

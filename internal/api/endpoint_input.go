@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ type endpointDraft struct {
 
 // newEndpoint turns the body of a create into an endpoint, or names every field
 // that is wrong.
-func (a *API) newEndpoint(c *rest.Call, t hook.Tenant, in *endpointCreate) (*endpointDraft, error) {
+func (a *API) newEndpoint(ctx context.Context, c *rest.Call, t hook.Tenant, in *endpointCreate) (*endpointDraft, error) {
 	bad := &rest.Invalid{}
 	b := &in.Body
 	d := &endpointDraft{
@@ -79,7 +80,6 @@ func (a *API) newEndpoint(c *rest.Call, t hook.Tenant, in *endpointCreate) (*end
 			URL:          a.checkURL(bad, b.URL),
 			Description:  b.Description,
 			Types:        b.Types,
-			Policy:       newPolicy(bad, b.Policy),
 			Signatures:   a.readSignatures(bad, b.Signatures),
 			Body:         readBodyMode(bad, b.Body),
 			TraceContext: readTraceContext(bad, b.Trace),
@@ -90,6 +90,11 @@ func (a *API) newEndpoint(c *rest.Call, t hook.Tenant, in *endpointCreate) (*end
 		},
 		headers: b.Headers,
 	}
+	level, err := a.policies.Given(ctx, bad, b.Policy)
+	if err != nil {
+		return nil, err
+	}
+	d.endpoint.SetLevel(level)
 	if b.Paused {
 		d.endpoint.State, d.endpoint.StateReason = hook.Paused, reasonManual
 	}
@@ -97,7 +102,7 @@ func (a *API) newEndpoint(c *rest.Call, t hook.Tenant, in *endpointCreate) (*end
 }
 
 // patchedEndpoint applies the body of a PATCH to a stored endpoint.
-func (a *API) patchedEndpoint(c *rest.Call, t hook.Tenant, before shown, in *endpointPatch) (*endpointDraft, error) {
+func (a *API) patchedEndpoint(ctx context.Context, c *rest.Call, t hook.Tenant, before shown, in *endpointPatch) (*endpointDraft, error) {
 	bad := &rest.Invalid{}
 	b := &in.Body
 	d := &endpointDraft{endpoint: before.Endpoint, headers: before.headers, storedPolicy: !b.Policy.Set}
@@ -117,7 +122,11 @@ func (a *API) patchedEndpoint(c *rest.Call, t hook.Tenant, before shown, in *end
 	b.Types.Apply(&e.Types)
 	b.UID.Apply(&e.UID)
 	b.Description.Apply(&e.Description)
-	e.Policy = patchPolicy(bad, e.Policy, b.Policy)
+	level, err := a.policies.Patched(ctx, bad, e.Level(), b.Policy)
+	if err != nil {
+		return nil, err
+	}
+	e.SetLevel(level)
 	e.Metadata = rest.PatchTexts(e.Metadata, b.Metadata)
 	d.headers = patchHeaders(bad, d.headers, b.Headers)
 	e.UpdatedAt = c.Now
@@ -137,7 +146,7 @@ func (a *API) finishEndpoint(bad *rest.Invalid, t hook.Tenant, d *endpointDraft)
 		e.Types = []string{"*"}
 	}
 	checkTypes(bad, e.Types)
-	resolved, err := a.checkPolicy(bad, t.Policy, e.Policy, d.storedPolicy)
+	resolved, err := a.policies.Check(bad, t.Level(), e.Level(), d.storedPolicy)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (a *API) surroundOne(ctx context.Context, e hook.Endpoint) (shown, error) {
 func (a *API) view(s shown, now time.Time) view.Endpoint {
 	e := s.Endpoint
 	v := view.OfEndpoint(s.Destination, s.headers)
-	if r, err := a.resolve(s.TenantPolicy, e.Policy); err == nil {
+	if r, err := a.policies.Resolve(s.TenantLevel, e.Level()); err == nil {
 		v.PolicyHash = view.Hash(r.Hash)
 	}
 	v.SecretLast4, v.SecretsActive = a.secretSummary(s.Secrets, now)

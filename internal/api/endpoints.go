@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/breakwaterhq/breakwater/internal/api/policies"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -90,7 +91,7 @@ func (a *API) createEndpoint(ctx context.Context, c *rest.Call, in *endpointCrea
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.newEndpoint(c, t, in)
+	d, err := a.newEndpoint(ctx, c, t, in)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (a *API) createEndpoint(ctx context.Context, c *rest.Call, in *endpointCrea
 		return nil, err
 	}
 	s := shown{headers: d.headers}
-	s.Endpoint, s.TenantPolicy, s.Secrets = d.endpoint, t.Policy, secrets.stored
+	s.Endpoint, s.TenantLevel, s.Secrets = d.endpoint, t.Level(), secrets.stored
 	v := a.view(s, c.Now)
 	rec := a.server.Audit(c, t.ID, "endpoint.create", v.ID, diffOf(nil, v))
 	most, rule := a.endpointLimit(t)
@@ -108,7 +109,7 @@ func (a *API) createEndpoint(ctx context.Context, c *rest.Call, in *endpointCrea
 	case errors.Is(err, hook.ErrTooManyEndpoints):
 		return nil, rest.FieldError(rule, "out_of_range", fmt.Sprintf("of %d is reached for this tenant", most))
 	case err != nil:
-		return nil, fmt.Errorf("create endpoint: %w", err)
+		return nil, fmt.Errorf("create endpoint: %w", policies.Gone(err))
 	}
 	a.cfg.Notifier.EndpointChanged(t.ID, d.endpoint.ID)
 	v.Warnings = warningsOf(d.resolved)
@@ -159,7 +160,7 @@ func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in 
 	if err != nil {
 		return nil, fmt.Errorf("read tenant: %w", err)
 	}
-	d, err := a.patchedEndpoint(c, t, before, in)
+	d, err := a.patchedEndpoint(ctx, c, t, before, in)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in 
 	}
 	id := hook.EndpointPrefix.Format(d.endpoint.ID)
 	if after.Endpoint, err = a.cfg.Store.UpdateEndpoint(ctx, d.endpoint, a.server.Audit(c, t.ID, "endpoint.change", id, diff)); err != nil {
-		return nil, fmt.Errorf("change endpoint: %w", err)
+		return nil, fmt.Errorf("change endpoint: %w", policies.Gone(err))
 	}
 	a.cfg.Notifier.EndpointChanged(t.ID, after.Endpoint.ID)
 	if after, err = a.surroundOne(ctx, after.Endpoint); err != nil {

@@ -128,7 +128,7 @@ func (a *API) showLanes(ctx context.Context, endpoints []hook.Endpoint) ([]shown
 	}
 	out := make([]shownLane, len(full))
 	for i, s := range full {
-		r, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
+		r, err := a.policies.Resolve(s.TenantLevel, s.Endpoint.Level())
 		if err != nil {
 			return nil, err
 		}

@@ -1,11 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/trial"
@@ -33,6 +30,7 @@ func (a *API) addPolicyRoutes() {
 	rest.Add(g, rest.NeedRead, "POST /v1/policies/preview", "preview-policy", "Resolve a policy without saving it, and play an outage with it", a.previewPolicy)
 	rest.Add(g, rest.NeedRead, "POST "+endpointPath+"/policy/preview", "preview-endpoint-policy",
 		"Show what another policy would change for an endpoint", a.previewEndpointPolicy)
+	a.policies.AddRoutes(a.server)
 }
 
 func (a *API) listPresets(context.Context, *rest.Call, *struct{}) (*rest.ListOutput[view.Preset], error) {
@@ -65,8 +63,11 @@ func (a *API) previewPolicy(ctx context.Context, c *rest.Call, in *previewInput)
 		return nil, err
 	}
 	bad := &rest.Invalid{}
-	level := newPolicy(bad, in.Body.Policy)
-	resolved, err := a.checkPolicy(bad, below, level, false)
+	level, err := a.policies.Given(ctx, bad, in.Body.Policy)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := a.policies.Check(bad, below, level, false)
 	if err != nil {
 		return nil, err
 	}
@@ -82,74 +83,16 @@ func (a *API) previewPolicy(ctx context.Context, c *rest.Call, in *previewInput)
 }
 
 // levelOfTenant reads the policy level of a tenant; none for no tenant.
-func (a *API) levelOfTenant(ctx context.Context, c *rest.Call, text string) ([]byte, error) {
+func (a *API) levelOfTenant(ctx context.Context, c *rest.Call, text string) (hook.PolicyLevel, error) {
 	if text == "" {
-		return nil, nil
+		return hook.PolicyLevel{}, nil
 	}
 	id, err := hook.TenantPrefix.Parse(text)
 	if err != nil || c.Key.TenantID != 0 && c.Key.TenantID != id {
-		return nil, hook.ErrNotFound
+		return hook.PolicyLevel{}, hook.ErrNotFound
 	}
 	t, err := a.cfg.Store.TenantByID(ctx, id)
-	return t.Policy, err
-}
-
-// resolve expands a stored policy over the server's level. The operator's
-// bounds are for what is written: one that was stored before them stays.
-func (a *API) resolve(tenant, endpoint []byte) (*policy.Resolved, error) {
-	return policy.Resolve(nil, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
-}
-
-// checkPolicy adds what is wrong with a policy, and returns it expanded. A
-// stored policy that the request leaves alone is not held against the
-// operator's bounds.
-func (a *API) checkPolicy(e *rest.Invalid, tenant, endpoint []byte, stored bool) (*policy.Resolved, error) {
-	limits := a.cfg.PolicyLimits
-	if stored {
-		limits = nil
-	}
-	r, err := policy.Resolve(limits, policy.Levels(a.cfg.ServerPolicy, tenant, endpoint)...)
-	if bad, ok := errors.AsType[*hook.Invalid](err); ok {
-		e.Take(bad)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("resolve policy: %w", err)
-	}
-	return r, nil
-}
-
-// patchPolicy applies a merge patch to a stored policy level; null clears it.
-func patchPolicy(e *rest.Invalid, stored json.RawMessage, ch rest.Change[json.RawMessage]) json.RawMessage {
-	switch {
-	case !ch.Set:
-		return stored
-	case ch.Null:
-		return view.EmptyObject
-	case rest.AsObject(ch.To) == nil:
-		e.AddAs("invalid_policy", "policy", "must be an object")
-		return stored
-	}
-	merged, err := rest.MergePatch(stored, ch.To)
-	if err != nil {
-		e.AddAs("invalid_policy", "policy", err.Error())
-		return stored
-	}
-	return merged
-}
-
-// newPolicy returns the level of a new object, as given: unlike in a patch, a
-// null in it has a meaning of its own, the preset's value.
-func newPolicy(e *rest.Invalid, given json.RawMessage) json.RawMessage {
-	if len(given) == 0 || string(given) == "null" {
-		return view.EmptyObject
-	}
-	var compact bytes.Buffer
-	if rest.AsObject(given) == nil || json.Compact(&compact, given) != nil {
-		e.AddAs("invalid_policy", "policy", "must be an object")
-		return view.EmptyObject
-	}
-	return compact.Bytes()
+	return t.Level(), err
 }
 
 func (a *API) getPolicy(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[view.Policy], error) {
@@ -157,7 +100,7 @@ func (a *API) getPolicy(ctx context.Context, c *rest.Call, in *EndpointPath) (*r
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
+	r, err := a.policies.Resolve(s.TenantLevel, s.Endpoint.Level())
 	if err != nil {
 		return nil, err
 	}

@@ -23,15 +23,18 @@ func (a *API) previewEndpointPolicy(ctx context.Context, c *rest.Call, in *endpo
 		return nil, err
 	}
 	bad := &rest.Invalid{}
-	level := newPolicy(bad, in.Body.Policy)
-	next, err := a.checkPolicy(bad, s.TenantPolicy, level, false)
+	level, err := a.policies.Given(ctx, bad, in.Body.Policy)
+	if err != nil {
+		return nil, err
+	}
+	next, err := a.policies.Check(bad, s.TenantLevel, level, false)
 	if err != nil {
 		return nil, err
 	}
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
-	now, err := a.resolve(s.TenantPolicy, s.Endpoint.Policy)
+	now, err := a.policies.Resolve(s.TenantLevel, s.Endpoint.Level())
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (a *API) replayPace(ctx context.Context, t hook.Tenant, endpoint hook.ID) (
 	if err != nil {
 		return policy.Replay{}, err
 	}
-	r, err := a.resolve(t.Policy, e.Policy)
+	r, err := a.policies.Resolve(t.Level(), e.Level())
 	if err != nil {
 		return policy.Replay{}, fmt.Errorf("resolve policy: %w", err)
 	}

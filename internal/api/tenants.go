@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/breakwaterhq/breakwater/internal/api/policies"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -76,7 +77,6 @@ func (a *API) createTenant(ctx context.Context, c *rest.Call, in *tenantCreate) 
 		ID:        a.cfg.IDs.Next(c.Now),
 		UID:       in.Body.UID,
 		Name:      in.Body.Name,
-		Policy:    newPolicy(bad, in.Body.Policy),
 		Limits:    hook.TenantLimits(in.Body.Limits),
 		Metadata:  in.Body.Metadata,
 		Rev:       1,
@@ -84,6 +84,11 @@ func (a *API) createTenant(ctx context.Context, c *rest.Call, in *tenantCreate) 
 		CreatedAt: c.Now,
 		UpdatedAt: c.Now,
 	}
+	level, err := a.policies.Given(ctx, bad, in.Body.Policy)
+	if err != nil {
+		return nil, err
+	}
+	t.SetLevel(level)
 	resolved, err := a.checkTenant(bad, t, false)
 	if err != nil {
 		return nil, err
@@ -91,7 +96,7 @@ func (a *API) createTenant(ctx context.Context, c *rest.Call, in *tenantCreate) 
 	id := hook.TenantPrefix.Format(t.ID)
 	rec := a.server.Audit(c, t.ID, "tenant.create", id, diffOf(nil, view.OfTenant(t)))
 	if err := a.cfg.Store.CreateTenant(ctx, t, rec); err != nil {
-		return nil, fmt.Errorf("create tenant: %w", err)
+		return nil, fmt.Errorf("create tenant: %w", policies.Gone(err))
 	}
 	a.cfg.Notifier.TenantChanged(t.ID)
 	return &rest.Created[view.Tenant]{Location: tenantsPath + "/" + id, Body: showTenantWith(t, resolved)}, nil
@@ -102,7 +107,7 @@ func (a *API) checkTenant(bad *rest.Invalid, t hook.Tenant, storedPolicy bool) (
 	bad.CheckUID("uid", t.UID, string(hook.TenantPrefix))
 	bad.CheckText("name", t.Name, rest.MaxName)
 	bad.CheckMetadata(t.Metadata)
-	resolved, err := a.checkPolicy(bad, t.Policy, nil, storedPolicy)
+	resolved, err := a.policies.Check(bad, t.Level(), hook.PolicyLevel{}, storedPolicy)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +172,11 @@ func (a *API) patchTenant(ctx context.Context, c *rest.Call, in *tenantPatch) (*
 func (a *API) storeTenant(ctx context.Context, c *rest.Call, before hook.Tenant, in *tenantPatch) (*rest.Versioned[view.Tenant], error) {
 	bad := &rest.Invalid{}
 	t := in.apply(bad, before)
+	level, err := a.policies.Patched(ctx, bad, t.Level(), in.Body.Policy)
+	if err != nil {
+		return nil, err
+	}
+	t.SetLevel(level)
 	resolved, err := a.checkTenant(bad, t, !in.Body.Policy.Set)
 	if err != nil {
 		return nil, err
@@ -180,14 +190,14 @@ func (a *API) storeTenant(ctx context.Context, c *rest.Call, before hook.Tenant,
 	rec := a.server.Audit(c, t.ID, "tenant.change", hook.TenantPrefix.Format(t.ID), diffOf(view.OfTenant(before), view.OfTenant(t)))
 	t, err = a.cfg.Store.UpdateTenant(ctx, t, rec)
 	if err != nil {
-		return nil, fmt.Errorf("change tenant: %w", err)
+		return nil, fmt.Errorf("change tenant: %w", policies.Gone(err))
 	}
 	a.server.ForgetTenants() // its uid may have moved
 	a.cfg.Notifier.TenantChanged(t.ID)
 	return &rest.Versioned[view.Tenant]{ETag: rest.ETag(t.Rev), Body: showTenantWith(t, resolved)}, nil
 }
 
-// apply returns the tenant after the patch.
+// apply returns the tenant after the patch, but for its policy.
 func (in *tenantPatch) apply(bad *rest.Invalid, t hook.Tenant) hook.Tenant {
 	if in.Body.UID.Set && t.UID == hook.DefaultTenantUID && in.Body.UID.To != t.UID {
 		bad.Add("uid", "not_allowed", "of the default tenant cannot change")
@@ -197,7 +207,6 @@ func (in *tenantPatch) apply(bad *rest.Invalid, t hook.Tenant) hook.Tenant {
 	}
 	in.Body.UID.Apply(&t.UID)
 	in.Body.Name.Apply(&t.Name)
-	t.Policy = patchPolicy(bad, t.Policy, in.Body.Policy)
 	switch l := in.Body.Limits; {
 	case l.Null:
 		t.Limits = hook.TenantLimits{}
@@ -223,7 +232,7 @@ func (a *API) checkEndpointsUnder(ctx context.Context, t hook.Tenant) error {
 		if bad.Full() {
 			break
 		}
-		_, err := a.resolve(t.Policy, e.Policy)
+		_, err := a.policies.Resolve(t.Level(), e.Level())
 		if refused, ok := errors.AsType[*hook.Invalid](err); ok {
 			bad.AddAs("invalid_policy", "policy", fmt.Sprintf("does not fit endpoint %s: %s", hook.EndpointPrefix.Format(e.ID), refused))
 			continue

@@ -225,7 +225,7 @@ func (a *App) build() error {
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(), Uncounted: !o.Stats,
-		LeaseTTL: a.leaseTTL(), PublicURL: a.dashboardURL, Settings: o.Settings,
+		LeaseTTL: a.leaseTTL(), Retention: o.RetentionData, PublicURL: a.dashboardURL, Settings: o.Settings,
 	})
 	if err != nil {
 		return err

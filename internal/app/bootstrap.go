@@ -222,6 +222,7 @@ func (a *App) bootstrap(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("count admin keys: %w", err)
 	}
 	if n > 0 {
+		a.warnOfUnusedKey(ctx, now)
 		return "", nil
 	}
 	if a.opts.AdminKey != "" {
@@ -236,6 +237,25 @@ func (a *App) bootstrap(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("keep admin key: %w", err)
 	}
 	return text, a.storeAdminKey(ctx, prefix, hash, now)
+}
+
+// warnOfUnusedKey tells whoever configured an admin key that it lets nobody in: it is
+// stored at the first start only, when there is no other.
+func (a *App) warnOfUnusedKey(ctx context.Context, now time.Time) {
+	if a.opts.AdminKey == "" {
+		return
+	}
+	prefix, hash, err := rest.HashKey(a.opts.AdminKey)
+	if err == nil {
+		var known hook.APIKey
+		if known, err = a.db.KeyByHash(ctx, hash); err == nil && known.Valid(now) {
+			return
+		}
+	}
+	if err == nil || errors.Is(err, hook.ErrNotFound) {
+		a.log.Warn("the configured admin key is ignored: there are others already, and only the first start takes one from the settings; breakwater keys create makes more",
+			"key", prefix)
+	}
 }
 
 func (a *App) adminKeyFile() string { return filepath.Join(a.opts.DataDir, adminFile) }

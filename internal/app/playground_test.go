@@ -238,3 +238,55 @@ func logInAsAdmin(t *testing.T) *browser {
 	s := startServer(t)
 	return s.logIn(s.key)
 }
+
+func TestPolicyIsSavedByNameAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	b := logInAsAdmin(t)
+	const policy = "preset=full-5&breaker.max_hold=1d"
+	if page := b.page("/ui/playground?" + policy + "&" + quickly); !strings.Contains(page, "/ui/playground/save?breaker.max_hold=1d&amp;preset=full-5") {
+		t.Error("no way to save the policy")
+	}
+	save := func(query, name string, more ...string) (int, string) {
+		form := url.Values{"token": {hiddenField(t, b.page("/ui/playground/save?"+query), "token")}, "name": {name}, "description": {"for <b>some</b>"}}
+		for _, field := range more {
+			form.Set(field, "yes")
+		}
+		return b.post("/ui/playground/save?"+query, form)
+	}
+	stored := func(name string) string {
+		var p struct{ Policy json.RawMessage }
+		if err := json.Unmarshal([]byte(b.api(http.MethodGet, "/v1/policies/"+name, "")), &p); err != nil {
+			t.Fatal(err)
+		}
+		return string(p.Policy)
+	}
+	if status, page := save(policy, "gold"); status != http.StatusOK || !strings.Contains(page, `<option value="gold" selected>`) || strings.Contains(page, "<b>some") {
+		t.Errorf("save = %d", status)
+	}
+	if got := stored("gold"); got != `{"breaker":{"max_hold":"1d"},"preset":"full-5"}` {
+		t.Errorf("saved %s", got)
+	}
+	// What was tried from a named policy is saved with all that differs from its preset.
+	if status, page := save("preset=gold&timeout.total=20s", "gold"); status != http.StatusUnprocessableEntity || !strings.Contains(page, "is in use; tick Replace") {
+		t.Errorf("a name that is taken = %d", status)
+	}
+	if status, _ := save("preset=gold&timeout.total=20s", "gold", "replace"); status != http.StatusOK {
+		t.Errorf("replace = %d", status)
+	}
+	if got := stored("gold"); got != `{"breaker":{"max_hold":"1d"},"preset":"full-5","timeout":{"total":"20s"}}` {
+		t.Errorf("replaced by %s", got)
+	}
+	for name, want := range map[string]string{"quick": "is the name of a preset", "": "is required", "A b": "small letters, digits or -"} {
+		if status, page := save(policy, name); status != http.StatusUnprocessableEntity || !strings.Contains(page, want) {
+			t.Errorf("save as %q = %d", name, status)
+		}
+	}
+	if status, _ := save(policy, "nobody", "replace"); status != http.StatusUnprocessableEntity {
+		t.Errorf("replace of none = %d", status)
+	}
+	for page, want := range map[string]string{"/ui/endpoints/new": `<option value="gold">`, "/ui/settings/presets": "Saved by name"} {
+		if !strings.Contains(b.page(page), want) {
+			t.Errorf("%s does not offer the policy", page)
+		}
+	}
+}

@@ -45,8 +45,10 @@ func (f fanout) Attempted(a dispatch.Attempted) {
 	f.metrics.Attempted(a.Kind, a.Class, a.Reason, a.Took)
 }
 
-func (f fanout) LaneOpened(tenant, endpoint hook.ID) {
-	f.watch.LaneOpened(tenant, endpoint)
+func (f fanout) LaneOpened(o dispatch.Opening) {
+	f.watch.LaneOpened(o.Tenant, o.Endpoint, watch.Opening{
+		URL: o.URL, UID: o.UID, Failures: o.Failures, Reason: o.Reason.String(), Status: o.Status, Error: o.Error,
+	})
 	f.metrics.BreakerOpened()
 }
 

@@ -37,7 +37,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 func foldersWithCode(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	for _, top := range []string{"cmd", "internal", "receiver", "test"} {
+	for _, top := range []string{"cmd", "examples", "internal", "receiver", "test"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
@@ -59,7 +59,7 @@ func foldersWithCode(t *testing.T) map[string]bool {
 }
 
 // place is a file in backquotes, and the function that may follow it.
-var place = regexp.MustCompile("`((?:cmd|internal|receiver|test)/[\\w/]+\\.\\w+)`(?:\\s+`(?:(\\w+)\\.)?(\\w+)`)?")
+var place = regexp.MustCompile("`((?:cmd|examples|internal|receiver|test)/[\\w/]+\\.\\w+)`(?:\\s+`(?:(\\w+)\\.)?(\\w+)`)?")
 
 // TestArchitectureNamesWhatExists: a reader who follows the document finds every
 // file and function that it names.

@@ -108,7 +108,7 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
-			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/policies", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -122,9 +122,10 @@ var allowed = map[string]imports{
 			"internal/api/rest", "internal/api/view",
 		),
 	},
-	"internal/api/trial": {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
-	"internal/api/curl":  {},
-	"internal/api/strip": {own: in("internal/api/view", "internal/hook", "internal/stats")},
+	"internal/api/trial":    {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
+	"internal/api/policies": {own: in("internal/hook", "internal/policy", "internal/store", "internal/api/rest", "internal/api/view")},
+	"internal/api/curl":     {},
+	"internal/api/strip":    {own: in("internal/api/view", "internal/hook", "internal/stats")},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
@@ -185,6 +186,7 @@ var allowed = map[string]imports{
 		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot"),
 	},
 	"internal/lab/sink": {own: in("internal/hook", "internal/quantity", "receiver")},
+	"internal/lab/demo": {own: in("internal/api/view", "internal/lab/sink", "internal/quantity")},
 	"internal/lab/bench": {
 		own:       in("internal/lab/bench/histogram", "internal/lab/bench/usage", "internal/lab/bench/wire", "internal/lab/pgcluster"),
 		libraries: in("gonum.org/v1/plot"),
@@ -197,11 +199,13 @@ var allowed = map[string]imports{
 	"internal/cli": {
 		own: in(
 			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
-			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
+			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/demo", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
 	"internal/archtest": {},
+
+	"examples/receiver": {own: in("receiver"), libraries: in("modernc.org/sqlite")}, // for people to begin with
 
 	"test/process": {}, // drives the binary from outside
 	"test/torture": {}, // so does this
@@ -271,7 +275,7 @@ var (
 	// destinations of tests.
 	mayConnect = set(
 		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
-		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
+		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire", "internal/lab/demo",
 		"test/seed",
 	)
 )

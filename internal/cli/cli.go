@@ -131,9 +131,9 @@ func (s *session) rootCommand() *cobra.Command {
 	flags.BoolVar(&s.quiet, "quiet", false, "print as little as possible")
 	flags.DurationVar(&s.timeout, "timeout", defaultTimeout, "limit of each request")
 	root.AddCommand(
-		s.serveCommand(), s.sendCommand(), s.sinkCommand(), s.simulateCommand(), s.benchCommand(),
+		s.serveCommand(), s.demoCommand(), s.sendCommand(), s.sinkCommand(), s.simulateCommand(), s.benchCommand(),
 		s.endpointsCommand(), s.deliveriesCommand(), s.deadCommand(), s.replayCommand(), s.alertsCommand(),
-		s.keysCommand(), s.tenantsCommand(), s.rulesCommand(), s.dashboardCommand(),
+		s.keysCommand(), s.tenantsCommand(), s.policiesCommand(), s.rulesCommand(), s.dashboardCommand(),
 		s.backupCommand(), s.restoreCommand(), s.migrateCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
 	)
 	return root

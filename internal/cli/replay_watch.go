@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 func (s *session) replayWatch() *cobra.Command {
@@ -162,10 +164,4 @@ func spell(d time.Duration) string {
 }
 
 // thousands writes a number with separators.
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
+func thousands(n int64) string { return quantity.FormatCount(n) }

@@ -20,7 +20,7 @@ import (
 // open. It is never changed once made; a change makes a new one.
 type destination struct {
 	tenant     hook.ID
-	url        string
+	url, uid   string
 	mode       hook.BodyMode
 	traced     bool           // it is told whose trace an event belongs to
 	custom     []egress.Field // the endpoint's own headers, the same in every request
@@ -51,7 +51,7 @@ type activeSecret struct {
 func newDestination(v *vault.Vault, d *store.Destination, p *policy.Resolved, now time.Time) *destination {
 	e := &d.Endpoint
 	t := &destination{
-		tenant: e.TenantID, url: e.URL, mode: e.Body, traced: e.TraceContext == hook.TraceForward, signatures: e.Signatures,
+		tenant: e.TenantID, url: e.URL, uid: e.UID, mode: e.Body, traced: e.TraceContext == hook.TraceForward, signatures: e.Signatures,
 		policy: &p.Policy, hash: p.Hash,
 		rev: e.Rev, updatedAt: e.UpdatedAt,
 		state: e.State, probeWantedAt: e.ProbeWantedAt, resetWantedAt: e.ResetWantedAt,

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,4 +280,38 @@ func TestDelayedEventWaitsForItsTime(t *testing.T) {
 			t.Errorf("arrivals = %v, want one after exactly 72h", got)
 		}
 	})
+}
+
+// TestNamelessEndpointIsHeld: an endpoint whose name is gone and that gets an event a day has
+// too few failures in a row to open its lane. It opens before the limit of such failures
+// gives the event up, and delivers it when the name is back.
+func TestNamelessEndpointIsHeld(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []hook.Reason{hook.DNSNXDomain, hook.TLSCertificate} {
+		t.Run(reason.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var back atomic.Bool
+				r := newRig(t, func(arrival) egress.Result {
+					if back.Load() {
+						return egress.Result{Status: 200}
+					}
+					return egress.Result{Reason: reason}
+				})
+				defer r.close()
+				ids := r.publish(r.endpoint(""), 1)
+				time.Sleep(time.Hour)
+				if d := r.delivery(ids[0]); d.State != hook.Pending {
+					t.Fatalf("the delivery is %v, %v after an hour; want it held", d.State, d.Reason)
+				}
+				r.restart()
+				time.Sleep(time.Hour)
+				back.Store(true)
+				time.Sleep(10 * time.Minute)
+				if d := r.delivery(ids[0]); d.State != hook.Delivered {
+					t.Errorf("the delivery is %v, %v when the endpoint is back", d.State, d.Reason)
+				}
+			})
+		})
+	}
 }

@@ -24,8 +24,12 @@ type loader struct {
 	log    *slog.Logger
 
 	mu       sync.Mutex
-	policies map[[2]string]*policy.Resolved // by tenant and endpoint level
+	policies map[levels]*policy.Resolved
 }
+
+// levels are what a policy is resolved from. What a named policy says belongs to it:
+// the same name may say something else tomorrow.
+type levels struct{ tenant, tenantNamed, endpoint, endpointNamed string }
 
 // maxPolicies bounds the cache; past it, it starts anew.
 const maxPolicies = 4096
@@ -33,7 +37,7 @@ const maxPolicies = 4096
 func newLoader(cfg Config) *loader {
 	return &loader{
 		store: cfg.Store, vault: cfg.Vault, server: cfg.ServerPolicy, log: cfg.Log,
-		policies: make(map[[2]string]*policy.Resolved),
+		policies: make(map[levels]*policy.Resolved),
 	}
 }
 
@@ -63,14 +67,15 @@ func (ld *loader) load(ctx context.Context, endpoints []hook.ID, now time.Time) 
 // resolve expands the endpoint's policy and makes sure that its expansion is
 // stored, since attempts refer to it.
 func (ld *loader) resolve(ctx context.Context, d *store.Destination, now time.Time) (*policy.Resolved, error) {
-	key := [2]string{string(d.TenantPolicy), string(d.Endpoint.Policy)}
+	own := d.Endpoint.Level()
+	key := levels{string(d.TenantLevel.JSON), string(d.TenantLevel.Named), string(own.JSON), string(own.Named)}
 	ld.mu.Lock()
 	p := ld.policies[key]
 	ld.mu.Unlock()
 	if p != nil {
 		return p, nil
 	}
-	p, err := policy.Resolve(nil, policy.Levels(ld.server, d.TenantPolicy, d.Endpoint.Policy)...)
+	p, err := policy.Resolve(nil, policy.Levels(ld.server, d.TenantLevel, own)...)
 	if err != nil {
 		// Checked when it was saved, so only a newer or older version of the
 		// rules can get here. Deliveries go on under the default.

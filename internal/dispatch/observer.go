@@ -14,7 +14,7 @@ type Observer interface {
 	// Attempted tells of an attempt that has ended.
 	Attempted(a Attempted)
 	// LaneOpened tells that a lane opened.
-	LaneOpened(tenant, endpoint hook.ID)
+	LaneOpened(o Opening)
 	// LaneFound tells that a lane was taken over open: it opened earlier, under
 	// an owner before.
 	LaneFound(tenant, endpoint hook.ID)
@@ -27,6 +27,18 @@ type Observer interface {
 	LaneNews(n LaneNews)
 	// NodeNews tells of this node, or of one that is not seen any more.
 	NodeNews(n NodeNews)
+}
+
+// Opening is what opened a lane.
+type Opening struct {
+	Tenant, Endpoint hook.ID
+	URL, UID         string // of the endpoint
+	Failures         int
+	// Of the latest of them: why, the status if there was an answer, and the text of
+	// the error if there was none.
+	Reason hook.Reason
+	Status int
+	Error  string
 }
 
 // LaneNews is something that happened on a lane, beside its breaker.

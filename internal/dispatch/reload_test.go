@@ -261,3 +261,44 @@ func TestChangeDuringTheFirstLoad(t *testing.T) {
 		}
 	})
 }
+
+// TestAChangedNamedPolicyCountsForTheNextRequest: a policy that was saved by name is
+// changed in one place, and the lanes that use it hear of it as of their tenant's.
+func TestAChangedNamedPolicyCountsForTheNextRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, secondEach)
+		defer r.close()
+		gold := hook.NamedPolicy{
+			ID: r.ids.Next(r.now()), Name: "gold", Policy: []byte(`{"concurrency":1}`), Version: 1, CreatedAt: r.now(), UpdatedAt: r.now(),
+		}
+		r.must(r.db.CreatePolicy(r.ctx(), gold, 10, r.audit()))
+		e := r.endpointWith(`{"preset":"gold"}`, func(e *hook.Endpoint) { e.PolicyName = "gold" })
+		ids := r.publish(e, 60)
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		for _, a := range r.sink.seen() {
+			if a.inFlight > 1 {
+				t.Fatalf("%d in flight under a policy that allows one", a.inFlight)
+			}
+		}
+		before := len(r.sink.seen())
+		gold.Policy = []byte(`{"concurrency":4}`)
+		_, tenants, err := r.db.UpdatePolicy(r.ctx(), gold, r.audit())
+		r.must(err)
+		for _, tenant := range tenants {
+			r.d.TenantChanged(tenant)
+		}
+		time.Sleep(5 * time.Second)
+		most := 0
+		for _, a := range r.sink.seen()[before:] {
+			most = max(most, a.inFlight)
+		}
+		if most != 4 {
+			t.Errorf("%d in flight at most after the change, want 4", most)
+		}
+		time.Sleep(time.Minute)
+		if got := r.count(ids)[hook.Delivered]; got != len(ids) {
+			t.Errorf("%d of %d delivered", got, len(ids))
+		}
+	})
+}

@@ -441,7 +441,7 @@ func show(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
 type unobserved struct{}
 
 func (unobserved) Attempted(dispatch.Attempted) {}
-func (unobserved) LaneOpened(_, _ hook.ID)      {}
+func (unobserved) LaneOpened(dispatch.Opening)  {}
 func (unobserved) LaneFound(_, _ hook.ID)       {}
 func (unobserved) LaneClosed(_, _ hook.ID)      {}
 func (unobserved) LaneLeft(_, _ hook.ID)        {}

@@ -29,7 +29,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		At: f.answered, U: l.rng.Float64(),
 	})
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
-		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter,
+		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter, LastChance: v.LastChance,
 	})
 	l.hostHeard(now, r, f, v.Class, change)
 	if f.tag.Probe {
@@ -68,7 +68,7 @@ func (l *loop) result(now time.Time, f *flight) {
 		save = l.checkpoint(r)
 	}
 	l.d.cfg.Settler.Settle(s, save)
-	l.note(r, change, v)
+	l.note(r, f, change, v)
 	if change.Refill || change.Opened {
 		l.touch(r)
 		return
@@ -78,13 +78,16 @@ func (l *loop) result(now time.Time, f *flight) {
 }
 
 // note logs and acts on a change of the breaker.
-func (l *loop) note(r *runner, c lane.Change, v policy.Verdict) {
+func (l *loop) note(r *runner, f *flight, c lane.Change, v policy.Verdict) {
 	if c.Opened {
 		r.soughtFresh = false
 		if !r.discards() {
 			l.evictToDisk(r)
 		}
-		l.d.cfg.Observer.LaneOpened(r.tenant, r.endpoint)
+		l.d.cfg.Observer.LaneOpened(Opening{
+			Tenant: r.tenant, Endpoint: r.endpoint, URL: f.dest.url, UID: f.dest.uid,
+			Failures: c.Failures, Reason: v.Reason, Status: f.answer.Status, Error: brief(f.answer.Text),
+		})
 		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
 	}
 	if c.Closed {

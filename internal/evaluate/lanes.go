@@ -221,7 +221,7 @@ func (s *sight) oldestHeld(ctx context.Context, now time.Time, r *alert.Reading,
 	if cp.BlockedAt.IsZero() {
 		return nil
 	}
-	p, err := policy.Resolve(nil, policy.Levels(s.cfg.ServerPolicy, d.TenantPolicy, d.Endpoint.Policy)...)
+	p, err := policy.Resolve(nil, policy.Levels(s.cfg.ServerPolicy, d.TenantLevel, d.Endpoint.Level())...)
 	if err != nil {
 		return fmt.Errorf("resolve policy of %s: %w", hook.EndpointPrefix.Format(d.Endpoint.ID), err)
 	}

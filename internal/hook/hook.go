@@ -21,6 +21,8 @@ var (
 	ErrTooManySecrets   = errors.New("too many active secrets")
 	ErrTooManyEndpoints = errors.New("too many endpoints")
 	ErrTooManyChannels  = errors.New("too many alert channels")
+	ErrTooManyPolicies  = errors.New("too many named policies")
+	ErrPolicyUnknown    = errors.New("the named policy does not exist")
 
 	// ErrStoreUnavailable means that the store could not confirm the write:
 	// nothing was promised and the same request may be sent again.

@@ -65,3 +65,25 @@ func TestShardsSpread(t *testing.T) {
 		})
 	}
 }
+
+func TestEndedDeliveriesAreKept(t *testing.T) {
+	t.Parallel()
+	const age = 30 * 24 * time.Hour
+	accepted := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		state   hook.DeliveryState
+		settled time.Duration // after it was accepted
+		want    time.Time
+	}{
+		"pending":        {hook.Pending, 0, time.Time{}},
+		"delivered":      {hook.Delivered, time.Hour, accepted.Add(age)},
+		"dead at once":   {hook.Dead, time.Hour, accepted.Add(age)},
+		"dead of late":   {hook.Dead, age - time.Hour, accepted.Add(age + 47*time.Hour)},
+		"cancelled late": {hook.Cancelled, age - time.Hour, accepted.Add(age)},
+	} {
+		d := hook.Delivery{ID: hook.IDFloor(accepted), State: tc.state, SettledAt: accepted.Add(tc.settled)}
+		if got := d.KeptUntil(age); !got.Equal(tc.want) {
+			t.Errorf("%s: until %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -10,16 +10,20 @@ import (
 
 // Tenant is one customer of the operator; everything else belongs to one.
 type Tenant struct {
-	ID        ID
-	UID       string // chosen by the operator, unique, may be empty
-	Name      string
-	Policy    json.RawMessage // the tenant's policy level, "{}" when empty
-	Limits    TenantLimits
-	Metadata  map[string]string
-	Rev       int64 // counts changes of the tenant itself
-	ConfigRev int64 // counts changes of the tenant or any of its endpoints
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	ID     ID
+	UID    string // chosen by the operator, unique, may be empty
+	Name   string
+	Policy json.RawMessage // the tenant's policy level, "{}" when empty
+	// PolicyName is the named policy that Policy refers to, empty for none. Reads
+	// fill in what it says.
+	PolicyName  string
+	NamedPolicy json.RawMessage
+	Limits      TenantLimits
+	Metadata    map[string]string
+	Rev         int64 // counts changes of the tenant itself
+	ConfigRev   int64 // counts changes of the tenant or any of its endpoints
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
 }
 
 // TenantLimits narrow what one tenant may use; zero means the server's setting.
@@ -43,6 +47,8 @@ type Endpoint struct {
 	Types         []string // patterns: "*", "order.paid", "order.*"
 	HeadersSealed []byte   // custom headers, sealed JSON; nil when none
 	Policy        json.RawMessage
+	PolicyName    string          // the named policy that Policy refers to, empty for none
+	NamedPolicy   json.RawMessage // what that says; reads fill it in
 	Signatures    []Signature
 	Body          BodyMode
 	TraceContext  TraceContext
@@ -220,6 +226,11 @@ type APIKey struct {
 	RevokedAt  time.Time
 }
 
+// Valid reports whether the key opens anything at a moment.
+func (k *APIKey) Valid(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
 // Audit is the record of one change made by a person or a rule.
 type Audit struct {
 	ID        ID
@@ -242,4 +253,21 @@ type Node struct {
 	Version   string
 	Draining  bool
 	StartedAt time.Time
+}
+
+// DeadGrace is how long a dead letter stays at least, whatever its age: a person must
+// have had a chance to see it.
+const DeadGrace = 48 * time.Hour
+
+// KeptUntil returns until when a delivery that has ended is kept at least, where data
+// is removed at some age. Zero: it is pending, and is not removed.
+func (d *Delivery) KeptUntil(age time.Duration) time.Time {
+	switch until := d.ID.Time().Add(age); {
+	case d.State == Pending:
+		return time.Time{}
+	case d.State == Dead && d.SettledAt.Add(DeadGrace).After(until):
+		return d.SettledAt.Add(DeadGrace)
+	default:
+		return until
+	}
 }

@@ -164,13 +164,14 @@ func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
 		index: index{exact: make(map[string][]*target), under: make(map[string][]*target)},
 	}
 	targets := make([]target, len(endpoints))
-	shared := make(map[string]*policy.Policy) // endpoints with the same level share one
+	shared := make(map[[2]string]*policy.Policy) // endpoints with the same level share one
 	for i := range endpoints {
 		e := &endpoints[i]
-		p := shared[string(e.Policy)]
+		level := [2]string{string(e.Policy), e.PolicyName}
+		p := shared[level]
 		if p == nil {
 			p = c.resolve(t, e)
-			shared[string(e.Policy)] = p
+			shared[level] = p
 		}
 		targets[i] = target{id: e.ID, n: i, policy: p, traced: e.TraceContext == hook.TraceForward}
 		v.byID[e.ID] = &targets[i]
@@ -182,7 +183,7 @@ func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
 // resolve expands an endpoint's policy. One that is not valid any more counts
 // as the default here; the dispatcher reports it.
 func (c *catalog) resolve(t hook.Tenant, e *hook.Endpoint) *policy.Policy {
-	r, err := policy.Resolve(nil, policy.Levels(c.server, t.Policy, e.Policy)...)
+	r, err := policy.Resolve(nil, policy.Levels(c.server, t.Level(), e.Level())...)
 	if err != nil {
 		p := policy.Default()
 		return &p

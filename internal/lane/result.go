@@ -32,11 +32,14 @@ type Outcome struct {
 	Hold time.Duration
 	// RetryAfter is the value it gave, before spreading.
 	RetryAfter time.Duration
+	// LastChance: with one more failure like this the delivery is given up.
+	LastChance bool
 }
 
 // Change says what a result did to the lane.
 type Change struct {
 	Opened, Closed bool
+	Failures       int // that opened it
 	// Save asks for a checkpoint at once.
 	Save bool
 	// Refill is false after a destination failure: the next request waits for
@@ -119,7 +122,11 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 	default:
 		return c // says nothing about the destination's health
 	}
-	if reason := l.trips(); reason != 0 {
+	if reason := l.trips(o.LastChance); reason != 0 {
+		c.Failures = l.streak
+		if reason == OpenedByRatio {
+			c.Failures = l.firsts.sum
+		}
 		l.open(now, u, reason)
 		c.Opened, c.Save, c.Refill = true, true, true
 		return c
@@ -138,11 +145,14 @@ func (l *Lane) sample(c hook.Class) {
 	}
 }
 
-func (l *Lane) trips() OpenReason {
+// trips says why the lane opens, if it does. An endpoint without a name or with an old
+// certificate may get so few events that each is given up before there are enough
+// failures in a row: it opens before that, when it has heard of nothing else lately.
+func (l *Lane) trips(lastChance bool) OpenReason {
 	switch {
 	case !l.cfg.Breaker:
 		return 0
-	case l.streak >= l.cfg.Consecutive:
+	case l.streak >= l.cfg.Consecutive || lastChance && l.latest.sum == l.latest.n:
 		return OpenedByStreak
 	case l.firsts.full() && l.firsts.sum >= l.cfg.WindowFailed:
 		return OpenedByRatio

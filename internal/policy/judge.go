@@ -47,6 +47,8 @@ type Verdict struct {
 	RetryAfter       time.Duration // the usable wish, capped; 0: none
 	RetryAfterCapped bool
 	DisableEndpoint  bool // the destination says that it is gone for good
+	// LastChance: one more failure of this kind and the delivery is given up.
+	LastChance bool
 }
 
 // Judge decides what an outcome means. prog is the progress of the delivery's
@@ -153,6 +155,7 @@ func (p *Policy) count(v *Verdict) {
 		}
 		tally[v.Reason]++
 		prog.Limited = tally
+		v.LastChance = tally[v.Reason] == p.Classify.Limits[v.Reason]-1
 	}
 }
 

@@ -267,7 +267,7 @@ func TestJudge(t *testing.T) {
 					RunDueAt: start, Charged: 4, BackoffSteps: 4, FailedAttempts: 4,
 					Limited: hook.Tally{hook.DNSNXDomain: 2, hook.TLSCertificate: 2},
 				},
-				RetryN: 4, Ceiling: 810 * time.Second, Delay: seconds(405.5), Source: hook.DelayBackoff,
+				RetryN: 4, Ceiling: 810 * time.Second, Delay: seconds(405.5), Source: hook.DelayBackoff, LastChance: true,
 			},
 		},
 		"limited, over": {

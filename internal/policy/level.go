@@ -16,6 +16,16 @@ import (
 type Level struct {
 	Name string // LevelServer, LevelTenant or LevelEndpoint
 	JSON []byte
+	// Base is the named policy that the level refers to. The level starts from it
+	// as from a preset.
+	Base Named
+}
+
+// Named is a policy that was saved under a name: a level of its own, over the
+// preset that it names itself.
+type Named struct {
+	Name string // empty: none
+	JSON []byte
 }
 
 // The levels, from the most general to the most specific.
@@ -26,8 +36,25 @@ const (
 )
 
 // Levels are the three that an endpoint's policy is made of.
-func Levels(server, tenant, endpoint []byte) []Level {
-	return []Level{{LevelServer, server}, {LevelTenant, tenant}, {LevelEndpoint, endpoint}}
+func Levels(server []byte, tenant, endpoint hook.PolicyLevel) []Level {
+	return []Level{
+		{Name: LevelServer, JSON: server},
+		{Name: LevelTenant, JSON: tenant.JSON, Base: Named{tenant.Name, tenant.Named}},
+		{Name: LevelEndpoint, JSON: endpoint.JSON, Base: Named{endpoint.Name, endpoint.Named}},
+	}
+}
+
+// StartOf returns the name of the preset or policy that a level starts from, empty
+// when it names none or cannot be read.
+func StartOf(doc []byte) string {
+	var level struct {
+		Preset json.RawMessage `json:"preset"`
+	}
+	if json.Unmarshal(doc, &level) != nil {
+		return ""
+	}
+	name, _ := readString(level.Preset)
+	return name
 }
 
 // maxDocument bounds a level: several times what a policy that sets everything
@@ -77,14 +104,15 @@ func (ps *problems) err() error {
 // broke a rule are left out.
 type levelReader struct {
 	preset   string // "" when it names none
+	base     string // a name that is known besides the presets
 	values   settings
 	problems *problems
 }
 
 // parseLevel reads one level and reports everything that is wrong with it
 // alone. An empty one and null say nothing.
-func parseLevel(doc []byte, ps *problems) *levelReader {
-	l := &levelReader{values: settings{}, problems: ps}
+func parseLevel(doc []byte, base string, ps *problems) *levelReader {
+	l := &levelReader{base: base, values: settings{}, problems: ps}
 	switch {
 	case len(bytes.TrimSpace(doc)) == 0:
 	case len(doc) > maxDocument:
@@ -227,7 +255,7 @@ func (l *levelReader) presetName(raw json.RawMessage) {
 		l.problems.add("preset", "must be a string")
 		return
 	}
-	if _, ok := findPreset(name); !ok {
+	if _, ok := findPreset(name); !ok && (name == "" || name != l.base) {
 		l.problems.add("preset", "unknown preset "+strconv.Quote(name)+"; known: "+strings.Join(presetNames(), ", "))
 		return
 	}

@@ -17,12 +17,13 @@ type Resolved struct {
 	JSON     []byte   // canonical form, what the hash is taken over and what is stored
 	Warnings []string // allowed, but perhaps not meant
 	// Origin says for the path of every value, such as "retry.max_attempts",
-	// which level set it ("endpoint") or which preset ("preset full-5").
+	// which level set it ("endpoint"), which preset ("preset full-5") or which
+	// named policy ("policy gold").
 	Origin map[string]string
 }
 
 // Resolve merges the levels, the most general first, over the preset default.
-// A level that names a preset replaces everything before it; its other fields
+// A level that names a preset, or a named policy, replaces everything before it; its other fields
 // are then merged by key. null stands for the preset's value. The error is a
 // *hook.Invalid that holds everything that is wrong, of each level and of the
 // result.
@@ -50,15 +51,22 @@ func Resolve(limits *Limits, levels ...Level) (*Resolved, error) {
 	}, nil
 }
 
-// origin is who gave a value: a level by itself, or by naming a preset. The
-// built-in default has no level.
-type origin struct{ level, preset string }
+// origin is who gave a value: a level by itself, or by naming a preset or a named
+// policy. The built-in default has no level.
+type origin struct {
+	level, preset string
+	named         bool // preset is the name of a named policy
+}
 
 func (o origin) String() string {
-	if o.preset != "" {
+	switch {
+	case o.named:
+		return "policy " + o.preset
+	case o.preset != "":
 		return "preset " + o.preset
+	default:
+		return o.level
 	}
-	return o.level
 }
 
 // merge is a policy in the making.
@@ -68,17 +76,18 @@ type merge struct {
 	preset PresetInfo
 	base   settings // the preset's values
 	owner  string   // the level that named the preset
+	named  bool     // the preset is a named policy
 }
 
 func newMerge() *merge {
 	m := &merge{}
-	m.start(PresetInfo{Name: DefaultPreset, Policy: Default()}, "")
+	m.start(PresetInfo{Name: DefaultPreset, Policy: Default()}, "", false)
 	return m
 }
 
-// start begins anew from a preset.
-func (m *merge) start(preset PresetInfo, level string) {
-	m.preset, m.owner = preset, level
+// start begins anew from a preset or a named policy.
+func (m *merge) start(preset PresetInfo, level string, named bool) {
+	m.preset, m.owner, m.named = preset, level, named
 	m.base = flatten(preset.Policy)
 	m.values = maps.Clone(m.base)
 	m.from = map[string]origin{}
@@ -87,14 +96,16 @@ func (m *merge) start(preset PresetInfo, level string) {
 	}
 }
 
-func (m *merge) presetOrigin() origin { return origin{m.owner, m.preset.Name} }
+func (m *merge) presetOrigin() origin { return origin{m.owner, m.preset.Name, m.named} }
 
 // apply merges one level. Kinds come first, because they decide which other
 // fields there are.
 func (m *merge) apply(level Level, ps *problems) {
-	said := parseLevel(level.JSON, ps)
-	if preset, ok := findPreset(said.preset); ok {
-		m.start(preset, level.Name)
+	said := parseLevel(level.JSON, level.Base.Name, ps)
+	if said.preset != "" && said.preset == level.Base.Name {
+		m.start(level.Base.expand(ps), level.Name, true)
+	} else if preset, ok := findPreset(said.preset); ok {
+		m.start(preset, level.Name, false)
 	}
 	for _, selector := range selectors {
 		if kind, ok := said.values[selector]; ok {
@@ -109,6 +120,24 @@ func (m *merge) apply(level Level, ps *problems) {
 		m.values[path], m.from[path] = value, origin{level: level.Name}
 	}
 	said.checkKinds(m.values)
+}
+
+// expand makes a whole policy of a named one, as of a preset: nothing that lies
+// below the level that refers to it has a say. Its own start is a preset. One that
+// is not valid any more is a mistake of the level.
+func (n Named) expand(ps *problems) PresetInfo {
+	own := &problems{}
+	m := newMerge()
+	m.apply(Level{JSON: n.JSON}, own)
+	m.sizeSchedule()
+	p := m.values.assemble()
+	p.check(own)
+	if err := own.err(); err != nil {
+		ps.add("preset", "policy "+n.Name+" is not valid: "+err.Error())
+		p = Default()
+	}
+	p.Preset = n.Name
+	return PresetInfo{Name: n.Name, Policy: p}
 }
 
 // setKind changes the kind of an object and gives it the fields of the new

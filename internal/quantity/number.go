@@ -32,3 +32,12 @@ func ParseNumber(s string) (float64, error) {
 
 // FormatNumber writes n without an exponent.
 func FormatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// FormatCount writes n with a comma between thousands.
+func FormatCount(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}

@@ -44,10 +44,6 @@ type Config struct {
 	Step  int           // events per step; 250
 }
 
-// deadGrace is how long a dead letter stays at least, whatever its age: a
-// person must have had a chance to see it.
-const deadGrace = 48 * time.Hour
-
 const (
 	// statsStep is how many rows of figures are made coarser together.
 	statsStep = 500
@@ -112,7 +108,7 @@ func (j *Janitor) once(ctx context.Context) error {
 	var sum store.Pruned
 	for {
 		got, err := j.cfg.Store.Prune(ctx, store.PruneStep{
-			Now: now, Before: now.Add(-j.cfg.Age), DeadAfter: now.Add(-deadGrace), AuditBefore: now.Add(-j.cfg.AuditAge), Limit: j.cfg.Step,
+			Now: now, Before: now.Add(-j.cfg.Age), DeadAfter: now.Add(-hook.DeadGrace), AuditBefore: now.Add(-j.cfg.AuditAge), Limit: j.cfg.Step,
 		})
 		if err != nil {
 			return errors.Join(fmt.Errorf("prune: %w", err), j.record(ctx, sum, now))

@@ -16,7 +16,7 @@ import (
 // field and the rule it breaks; warnings are what is allowed but perhaps not
 // meant.
 func ReadPolicy(data []byte) (p policy.Policy, warnings []string, err error) {
-	doc, err := toJSON(data)
+	doc, err := PolicyJSON(data)
 	if err != nil {
 		return policy.Policy{}, nil, err
 	}
@@ -27,7 +27,9 @@ func ReadPolicy(data []byte) (p policy.Policy, warnings []string, err error) {
 	return resolved.Policy, resolved.Warnings, nil
 }
 
-func toJSON(data []byte) ([]byte, error) {
+// PolicyJSON returns a policy file as the API takes it, without a look at what it
+// says.
+func PolicyJSON(data []byte) (json.RawMessage, error) {
 	invalid := func(message string) error {
 		return &hook.Invalid{Code: "invalid_policy", Fields: []hook.FieldError{{Path: "policy", Message: message}}}
 	}

@@ -60,6 +60,7 @@ type Result struct {
 	Second  *Recovery `json:"second,omitempty"` // where there is a second outage
 
 	Trace *Trace `json:"-"`
+	Steps int    `json:"-"` // that the run took
 }
 
 // Trace is what happened in every second from the beginning, of all endpoints

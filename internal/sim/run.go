@@ -45,7 +45,9 @@ func run(ctx context.Context, w *world, seed uint64) (Result, error) {
 	if err := w.run(ctx); err != nil {
 		return Result{}, err
 	}
-	return w.metrics.result(seed), nil
+	r := w.metrics.result(seed)
+	r.Steps = w.steps
+	return r, nil
 }
 
 // RunMany plays a scenario with many seeds on so many workers. The results are

@@ -80,6 +80,7 @@ type world struct {
 	agenda   agenda
 	stopAt   float64
 	most     Limits
+	steps    int // so far
 	recovery float64
 	half     float64 // of a network round trip
 	timeout  float64
@@ -172,7 +173,7 @@ func (w *world) run(ctx context.Context) error {
 			}
 			runtime.Gosched()
 		}
-		w.now = t.at
+		w.now, w.steps = t.at, n
 		w.perform(t)
 	}
 }

@@ -26,7 +26,7 @@ type DeadGroup struct {
 	Status           int // of the last attempt, 0: there was no answer
 	Count            int
 	Oldest, Newest   time.Time // when they died
-	Sample           hook.ID   // the youngest delivery
+	First, Sample    hook.ID   // the oldest delivery, and the youngest
 }
 
 // DeadGroups is what GroupDead found.

@@ -26,6 +26,7 @@ type DB interface {
 	Leases
 	Tenants
 	Endpoints
+	Policies
 	Keys
 	EventLog
 	DeliveryLog
@@ -305,10 +306,10 @@ func InShards(all []PendingEndpoint, shards []int) []PendingEndpoint {
 
 // Destination is an endpoint as its lane needs it.
 type Destination struct {
-	Endpoint     hook.Endpoint
-	TenantPolicy []byte        // the tenant's policy level, JSON
-	Secrets      []hook.Secret // newest first, expired ones included
-	Lane         *lane.Checkpoint
+	Endpoint    hook.Endpoint
+	TenantLevel hook.PolicyLevel
+	Secrets     []hook.Secret // newest first, expired ones included
+	Lane        *lane.Checkpoint
 }
 
 // Pacing returns what keeps the requests of its lane apart at now, also of one

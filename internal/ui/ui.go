@@ -41,7 +41,7 @@ var places = []site.Place{
 	{Name: "Replays", Path: "/ui/replays", Keys: "g r"},
 	{Name: "Alerts", Path: "/ui/alerts", Keys: "g a"},
 	{Name: "Playground", Path: "/ui/playground", Keys: "g p", Inside: true},
-	{Name: "Settings", Path: "/ui/settings", Keys: "g s", Operator: true},
+	{Name: "Settings", Path: "/ui/settings", Own: "/ui/settings/audit", Keys: "g s", Inside: true},
 }
 
 // sections are the parts of the dashboard.

@@ -37,7 +37,7 @@ func TestManyBreakersOpen(t *testing.T) {
 			n.attempts(tenant, last, hook.First, 1)
 			switch {
 			case i < 4:
-				n.LaneOpened(tenant, last)
+				n.LaneOpened(tenant, last, watch.Opening{})
 			case i < 20:
 				n.LaneFound(tenant, last) // open for long: no news
 			}
@@ -47,7 +47,7 @@ func TestManyBreakersOpen(t *testing.T) {
 		if got := r.events(hook.BreakersMany); len(got) != 0 {
 			t.Fatalf("four breakers opened: %v", got)
 		}
-		b.LaneOpened(tenant, last)
+		b.LaneOpened(tenant, last, watch.Opening{})
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		got := r.events(hook.BreakersMany)
@@ -105,20 +105,20 @@ func TestBreakerEvents(t *testing.T) {
 		tenant, endpoint := r.id(), r.id()
 		n.LaneClosed(tenant, endpoint) // was never open here: nothing to tell
 		for range 50 {
-			n.LaneOpened(tenant, endpoint)
+			n.LaneOpened(tenant, endpoint, watch.Opening{Failures: 5, Status: 503, URL: "https://example.com/in"})
 			n.LaneClosed(tenant, endpoint)
 		}
 		time.Sleep(time.Minute)
-		n.LaneOpened(tenant, endpoint)
+		n.LaneOpened(tenant, endpoint, watch.Opening{Failures: 5, Status: 503, URL: "https://example.com/in"})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		r.expect("of a breaker that flaps",
 			hook.BreakerOpened, hook.BreakerClosed, hook.BreakerOpened, hook.BreakerClosed, hook.BreakerOpened)
 		events := r.events()
-		if got := string(events[4].Detail); got != `{"suppressed":96}` {
+		if got := string(events[4].Detail); got != `{"url":"https://example.com/in","failures":5,"status":503,"suppressed":96}` {
 			t.Errorf("detail = %s", got)
 		}
-		if got := string(events[0].Detail); got != `{}` {
+		if got := string(events[0].Detail); got != `{"url":"https://example.com/in","failures":5,"status":503}` {
 			t.Errorf("detail of the first = %s", got)
 		}
 	})

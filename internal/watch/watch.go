@@ -143,10 +143,22 @@ func (w *Watcher) Attempted(tenant, endpoint hook.ID, kind hook.AttemptKind) {
 	}
 }
 
+// Opening is what opened a lane, as its event tells it.
+type Opening struct {
+	URL        string `json:"url,omitempty"`
+	UID        string `json:"uid,omitempty"`
+	Failures   int    `json:"failures,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Status     int    `json:"status,omitempty"`
+	Error      string `json:"error,omitempty"`
+	Suppressed int    `json:"suppressed,omitempty"` // events that were too many for a minute
+}
+
 // LaneOpened tells that a lane opened.
-func (w *Watcher) LaneOpened(tenant, endpoint hook.ID) {
+func (w *Watcher) LaneOpened(tenant, endpoint hook.ID, why Opening) {
 	if tell, suppressed := w.tracks.open(tenant, endpoint, true); tell {
-		w.events.record(time.Now(), tenant, endpoint, hook.BreakerOpened, suppressedDetail(suppressed))
+		why.Suppressed = suppressed
+		w.events.record(time.Now(), tenant, endpoint, hook.BreakerOpened, why)
 	}
 }
 

@@ -63,6 +63,7 @@ var views = []view{
 	{name: "channels", path: "/ui/alerts/channels", see: "on call"},
 	{name: "channel-new", path: "/ui/alerts/channels/new", see: "New channel"},
 	{name: "playground", path: "/ui/playground", see: "Playground"},
+	{name: "playground-save", path: "/ui/playground/save?preset=quick", see: "Save as policy"},
 	{name: "not-found", path: "/ui/nothing-here", see: "no such page", status: 404},
 }
 

@@ -30,7 +30,7 @@ func (a *authenticator) acting(ctx context.Context, c *Call) (*hook.APIKey, erro
 	case !ok:
 		return nil, errUnauthorized // nobody guessed anything
 	case actor.Guest != nil:
-		if !usable(actor.Guest, c) {
+		if !actor.Guest.Valid(c.Now) {
 			return nil, errUnauthorized
 		}
 		return actor.Guest, nil

@@ -60,16 +60,11 @@ func (a *authenticator) named(ctx context.Context, hash [32]byte, c *Call) (*hoo
 	if err != nil {
 		return nil, err
 	}
-	if subtle.ConstantTimeCompare(k.Hash[:], hash[:]) != 1 || !usable(k, c) {
+	if subtle.ConstantTimeCompare(k.Hash[:], hash[:]) != 1 || !k.Valid(c.Now) {
 		return nil, a.refuse(c)
 	}
 	a.touch(k.ID, c.Now)
 	return k, nil
-}
-
-// usable reports whether a key is neither revoked nor expired.
-func usable(k *hook.APIKey, c *Call) bool {
-	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || c.Now.Before(k.ExpiresAt))
 }
 
 // lookup reads a key. What wrong keys cost the store is bounded, and never at

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"time"
 
@@ -34,6 +33,7 @@ type Outage struct {
 	Capacity    float64 `json:"capacity,omitempty" minimum:"1" maximum:"10000" doc:"Requests per second that the destination bears; 100 when absent."`
 	Latency     string  `json:"latency,omitempty" doc:"Mean time of an answer, 1ms to 30s; 200ms when absent."`
 	Seed        uint64  `json:"seed,omitempty" maximum:"9007199254740991" doc:"The same seed gives the same run; 1 when absent."`
+	Runs        *int    `json:"runs,omitempty" minimum:"0" maximum:"20" doc:"How many runs to play, with this seed and those after it; 1 when absent. As many are played as fit into the time of one that takes longest. 0: none, the outage is only checked."`
 	Until       string  `json:"until,omitempty" doc:"How much of the run arrivals and delivered show, 10s to 720h; all of it when absent."`
 }
 
@@ -73,8 +73,14 @@ type Bench struct {
 	most sim.Limits    // of a run
 	free chan struct{} // also guards what follows
 
-	known  map[[sha256.Size]byte]*view.Simulation
+	known  map[[sha256.Size]byte]played
 	oldest [][sha256.Size]byte // keys of known
+}
+
+// played is what came out of a request.
+type played struct {
+	v   *view.Simulation
+	err error // it takes too long, and will again
 }
 
 // maxKnown is how many runs are remembered, of some 5 KB each.
@@ -84,7 +90,7 @@ const maxKnown = 64
 func New() *Bench {
 	return &Bench{
 		most: sim.Limits{Steps: maxSteps, Events: maxWaiting},
-		free: make(chan struct{}, 1), known: make(map[[sha256.Size]byte]*view.Simulation),
+		free: make(chan struct{}, 1), known: make(map[[sha256.Size]byte]played),
 	}
 }
 
@@ -92,7 +98,7 @@ func New() *Bench {
 // with paths under simulate, and so is a run that would take too long.
 func (b *Bench) Play(ctx context.Context, p *policy.Policy, in *Outage) (*view.Simulation, error) {
 	scenario, strategy, until, err := in.read(p)
-	if err != nil {
+	if err != nil || in.runs() == 0 {
 		return nil, err
 	}
 	if err := b.wait(ctx); err != nil {
@@ -103,26 +109,63 @@ func (b *Bench) Play(ctx context.Context, p *policy.Policy, in *Outage) (*view.S
 	if err != nil {
 		return nil, err
 	}
-	if v := b.known[key]; v != nil {
-		return v, nil
+	if p, known := b.known[key]; known {
+		return p.v, p.err
 	}
+	first, runs, err := b.play(ctx, scenario, strategy, in)
+	if err != nil {
+		if _, refused := errors.AsType[*rest.Invalid](err); refused {
+			b.remember(key, played{err: err})
+		}
+		return nil, err
+	}
+	v := show(&first, in, until)
+	summarize(v, runs)
+	b.remember(key, played{v: v})
+	return v, nil
+}
+
+// runs is how many were asked for.
+func (in *Outage) runs() int {
+	if in.Runs == nil {
+		return 1
+	}
+	return *in.Runs
+}
+
+// play runs the outage with one seed after the other. All runs together may take as many
+// steps as one: how many there are does not depend on the machine, unless it hardly
+// gives us a core.
+func (b *Bench) play(ctx context.Context, scenario *sim.Scenario, strategy sim.Strategy, in *Outage) (first sim.Result, all []view.RunFigures, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	seed := cmp.Or(in.Seed, defaultSeed)
-	r, err := sim.RunWithin(limited, *scenario, strategy, seed, b.most)
-	switch {
-	case errors.Is(err, sim.ErrTooMany):
-		return nil, rest.FieldError("simulate", "too_expensive", fmt.Sprintf(
-			"lets more than %d events wait: under this policy they come faster than they leave, or the outage is too long for the rate", b.most.Events))
-	case errors.Is(err, sim.ErrTooLong):
-		return nil, rest.FieldError("simulate", "too_expensive",
-			"takes more than 2 s of computing: lower the rate, shorten the outage, or leave more capacity to drain the backlog with")
-	case err != nil:
-		return nil, fmt.Errorf("simulate: %w", err)
+	seed, left := cmp.Or(in.Seed, defaultSeed), b.most
+	for range in.runs() {
+		r, err := sim.RunWithin(limited, *scenario, strategy, seed, left)
+		switch {
+		case err == nil:
+		case ctx.Err() == nil && len(all) > 0:
+			return first, all, nil
+		case errors.Is(err, sim.ErrTooMany):
+			return first, nil, rest.FieldError("simulate", "too_expensive", fmt.Sprintf(
+				"lets more than %d events wait: under this policy they come faster than they leave, or the outage is too long for the rate", b.most.Events))
+		case errors.Is(err, sim.ErrTooLong):
+			return first, nil, rest.FieldError("simulate", "too_expensive",
+				"takes more than 2 s of computing: lower the rate, shorten the outage, or leave more capacity to drain the backlog with")
+		default:
+			return first, nil, fmt.Errorf("simulate: %w", err)
+		}
+		if len(all) == 0 {
+			first = r
+		}
+		f, _ := figures(&r)
+		all = append(all, f)
+		seed++
+		if left.Steps -= r.Steps; left.Steps <= 0 { // none would be no limit
+			break
+		}
 	}
-	v := show(&r, in, until)
-	b.remember(key, v)
-	return v, nil
+	return first, all, nil
 }
 
 // keyOf tells runs apart: by policy and outage.
@@ -136,12 +179,12 @@ func keyOf(p *policy.Policy, in *Outage) ([sha256.Size]byte, error) {
 
 // remember keeps a run, in place of the oldest if there are many. Nobody changes it
 // any more.
-func (b *Bench) remember(key [sha256.Size]byte, v *view.Simulation) {
+func (b *Bench) remember(key [sha256.Size]byte, p played) {
 	if len(b.oldest) == maxKnown {
 		delete(b.known, b.oldest[0])
 		b.oldest = append(b.oldest[:0], b.oldest[1:]...)
 	}
-	b.known[key] = v
+	b.known[key] = p
 	b.oldest = append(b.oldest, key)
 }
 
@@ -244,50 +287,4 @@ func scenarioOf(destination string, rate, capacity float64, latency, outage time
 		s.RateLimit = sim.RateLimit{PerSecond: capacity, Burst: capacity, RetryAfter: sim.Duration(time.Second)}
 	}
 	return &s
-}
-
-// show is the result in the form of the API.
-func show(r *sim.Result, in *Outage, until time.Duration) *view.Simulation {
-	t := r.Trace
-	down := t.Outages[0]
-	v := &view.Simulation{
-		Seed: r.Seed, Destination: cmp.Or(in.Destination, "queue"), Strategy: cmp.Or(in.Strategy, "law"), Capacity: t.Capacity,
-		DownFrom: time.Duration(down.At).Seconds(), DownTo: time.Duration(down.At + down.For).Seconds(), Seconds: len(t.Arrivals),
-		Arrivals: []int{}, Delivered: []float64{},
-		Events: r.Events, Backlog: r.Backlog, Recrashes: r.Crashes, Dead: int(math.Round(r.Dead * float64(r.Events))), Waste: round(r.Waste),
-		DrainSeconds: known(r.DrainSeconds), DrainOverOptimum: known(r.Drain), LiveP99Seconds: known(r.LiveP99), DetectSeconds: known(r.Detect),
-		MaxInFlight: r.InFlight,
-	}
-	peak := 0
-	for second := int(v.DownTo); second < min(int(v.DownTo)+peakSeconds, len(t.Arrivals)); second++ {
-		if t.Arrivals[second] > peak {
-			peak, v.PeakAt = t.Arrivals[second], second
-		}
-	}
-	v.PeakOverCapacity = round(float64(peak) / t.Capacity)
-	length := len(t.Arrivals)
-	if until > 0 {
-		length = int(until.Seconds())
-	}
-	columns, step := t.Columns(maxPoints, length)
-	v.StepSeconds = step
-	for _, c := range columns {
-		v.Arrivals = append(v.Arrivals, c.Arrivals)
-		v.Delivered = append(v.Delivered, round(c.Delivered))
-	}
-	return v
-}
-
-// peakSeconds is how long after the recovery the peak is looked for.
-const peakSeconds = 300
-
-// round leaves four digits: more say nothing about a model.
-func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
-
-// known is nil for what never happened or could not be measured.
-func known(m sim.Measure) *float64 {
-	if !m.Known() {
-		return nil
-	}
-	return new(round(float64(m)))
 }

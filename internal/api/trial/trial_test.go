@@ -3,6 +3,7 @@ package trial_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/trial"
+	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 )
 
@@ -177,4 +179,59 @@ func TestOneRunsAtATime(t *testing.T) {
 			t.Errorf("after its turn came: %v", err)
 		}
 	})
+}
+
+func TestSeveralRunsHaveAMedian(t *testing.T) {
+	t.Parallel()
+	b, p := trial.New(), policy.Default()
+	play := func(runs int, seed uint64) *view.Simulation {
+		v, err := b.Play(t.Context(), &p, small(func(in *trial.Outage) { in.Runs, in.Seed = &runs, seed }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if v := play(0, 1); v != nil {
+		t.Errorf("no run was asked for: %+v", v)
+	}
+	one := play(1, 1)
+	if one.Runs != 1 || one.Median != nil {
+		t.Errorf("one run: %d, median %+v", one.Runs, one.Median)
+	}
+	five := play(5, 1)
+	if five.Runs != 5 || !cmp.Equal(five.RunFigures, one.RunFigures) || !cmp.Equal(five.Arrivals, one.Arrivals) {
+		t.Errorf("five runs show another first one: %+v", five)
+	}
+	var drains []float64
+	for seed := uint64(1); seed <= 5; seed++ {
+		drains = append(drains, *play(1, seed).DrainSeconds)
+	}
+	slices.Sort(drains)
+	if *five.Median.DrainSeconds != drains[2] {
+		t.Errorf("median of %v = %v", drains, *five.Median.DrainSeconds)
+	}
+}
+
+// All runs together take no longer than one may.
+func TestRunsStopWhereTimeIsUp(t *testing.T) {
+	t.Parallel()
+	b, p, runs := trial.New(), policy.Default(), 20
+	in := small(func(in *trial.Outage) { in.Runs = &runs })
+	all, err := b.Play(t.Context(), &p, in)
+	if err != nil || all.Runs != runs {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	b = trial.New()
+	b.Limits().Steps = 50_000
+	some, err := b.Play(t.Context(), &p, in)
+	if err != nil || some.Runs < 2 || some.Runs >= runs || some.Median == nil {
+		t.Errorf("%+v, %v", some, err)
+	}
+	b = trial.New()
+	b.Limits().Steps = 1
+	for range 2 { // the second time from memory
+		if _, err := b.Play(t.Context(), &p, in); err == nil || !strings.Contains(err.Error(), "2 s of computing") {
+			t.Errorf("a run without a step: %v", err)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"time"
+
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
@@ -23,16 +25,21 @@ type DeadGroup struct {
 	Count      int    `json:"count"`
 	Oldest     Stamp  `json:"oldest" doc:"When the first of them died."`
 	Newest     Stamp  `json:"newest" doc:"When the last of them died."`
+	KeptUntil  Stamp  `json:"kept_until" doc:"Retention removes the first of them then, or later."`
 	Sample     string `json:"sample" doc:"The youngest delivery among them."`
 }
 
-// OfDeadGroups shows groups.
-func OfDeadGroups(g store.DeadGroups) DeadGroups {
+// OfDeadGroups shows groups, where data is kept for some time; 0: for ever.
+func OfDeadGroups(g store.DeadGroups, kept time.Duration) DeadGroups {
 	v := DeadGroups{Data: make([]DeadGroup, len(g.Groups)), Count: g.Count, Exact: g.Exact, Truncated: g.Cut}
 	for i, d := range g.Groups {
 		v.Data[i] = DeadGroup{
 			Tenant: hook.TenantPrefix.Format(d.Tenant), Endpoint: hook.EndpointPrefix.Format(d.Endpoint), Reason: d.Reason.String(),
 			Count: d.Count, Oldest: Stamp(d.Oldest), Newest: Stamp(d.Newest), Sample: hook.DeliveryPrefix.Format(d.Sample),
+		}
+		if kept > 0 {
+			first := hook.Delivery{ID: d.First, State: hook.Dead, SettledAt: d.Oldest} // none is older, or died earlier
+			v.Data[i].KeptUntil = Stamp(first.KeptUntil(kept))
 		}
 		if d.Status != 0 {
 			v.Data[i].StatusCode = &d.Status

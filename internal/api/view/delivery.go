@@ -27,6 +27,7 @@ type Delivery struct {
 	SettledAt        Stamp   `json:"settled_at"`
 	FirstDeliveredAt Stamp   `json:"first_delivered_at"`
 	ExpiresAt        Stamp   `json:"expires_at" doc:"Of a pending delivery: the last moment a retry may be due."`
+	KeptUntil        Stamp   `json:"kept_until" doc:"Of a delivery that has ended: retention removes it then, or later."`
 	Last             *Last   `json:"last" doc:"The latest attempt."`
 	Replay           *string `json:"replay"`
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
@@ -103,4 +104,35 @@ func OfPreset(p policy.PresetInfo) (Preset, error) {
 		return Preset{}, err
 	}
 	return Preset{Name: p.Name, Description: p.Description, Policy: full, Ladder: OfLadder(&p.Policy)}, nil
+}
+
+// NamedPolicy is a policy that was saved by name.
+type NamedPolicy struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Policy      json.RawMessage `json:"policy" doc:"The policy level, as it was written."`
+	Ladder      []Step          `json:"ladder" nullable:"false"`
+	UsedBy      PolicyUsers     `json:"used_by"`
+	CreatedAt   Stamp           `json:"created_at"`
+	UpdatedAt   Stamp           `json:"updated_at"`
+	Version     int64           `json:"version"`
+	Warnings    []string        `json:"warnings,omitempty" doc:"Soft findings about the policy, after a write."`
+}
+
+// PolicyUsers counts who refers to a policy.
+type PolicyUsers struct {
+	Tenants   int64 `json:"tenants" doc:"Each with all of its endpoints that name no preset of their own."`
+	Endpoints int64 `json:"endpoints" doc:"That name it themselves."`
+}
+
+// OfNamedPolicy shows a named policy; expanded is nil when it is not valid any more.
+func OfNamedPolicy(p *hook.NamedPolicy, expanded *policy.Policy) NamedPolicy {
+	v := NamedPolicy{
+		Name: p.Name, Description: p.Description, Policy: p.Policy, Ladder: []Step{}, UsedBy: PolicyUsers{Tenants: p.Tenants, Endpoints: p.Endpoints},
+		CreatedAt: Stamp(p.CreatedAt), UpdatedAt: Stamp(p.UpdatedAt), Version: p.Version,
+	}
+	if expanded != nil {
+		v.Ladder = OfLadder(expanded)
+	}
+	return v
 }

@@ -15,10 +15,19 @@ type Simulation struct {
 	Arrivals    []int     `json:"arrivals" nullable:"false" doc:"Requests that came to the destination in the highest second of each step."`
 	Delivered   []float64 `json:"delivered" nullable:"false" doc:"Events delivered per second, mean of each step."`
 
+	RunFigures
+	PeakAt int `json:"peak_at" doc:"When the highest second was."`
+
+	Runs        int         `json:"runs" doc:"How many were played: with this seed, and with those after it."`
+	CrashedRuns int         `json:"crashed_runs" doc:"Of them, those in which the destination crashed again."`
+	Median      *RunFigures `json:"median" doc:"The middle of all runs, each figure for itself; null: there was one. What never happened is more than all else."`
+}
+
+// RunFigures are what came out of a run.
+type RunFigures struct {
 	Events           int      `json:"events"`
 	Backlog          int      `json:"backlog" doc:"Events that waited when the destination came back."`
 	PeakOverCapacity float64  `json:"peak_over_capacity" doc:"Highest second within 5 minutes of the recovery, over the capacity."`
-	PeakAt           int      `json:"peak_at" doc:"When that second was."`
 	Recrashes        int      `json:"recrashes" doc:"Crashes by overload after the recovery; the run stops at ten."`
 	DrainSeconds     *float64 `json:"drain_seconds" doc:"Time from the recovery until the backlog was gone; null: it was not within the run."`
 	DrainOverOptimum *float64 `json:"drain_over_optimum" doc:"The same over the time that a sender would take who knew the capacity."`

@@ -164,6 +164,10 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 		_, err = t.tx.Exec(t.ctx, `SELECT pg_advisory_xact_lock_shared(7001, $1)`, int32(id))
 	case sqlstore.LockChannels:
 		_, err = t.tx.Exec(t.ctx, exclusive, lockChannels, 0)
+	case sqlstore.LockPolicies:
+		_, err = t.tx.Exec(t.ctx, exclusive, lockPolicies, 0)
+	case sqlstore.LockPoliciesShared:
+		_, err = t.tx.Exec(t.ctx, shared, lockPolicies, 0)
 	default:
 		err = fmt.Errorf("unknown lock %d", l)
 	}
@@ -172,10 +176,10 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 
 // meaning gives an error inside a transaction the terms of the roles. Ids and
 // hashes are drawn, never chosen, so the only unique value a person can give is a
-// uid.
+// uid, or the name of a policy.
 func meaning(err error) error {
 	switch {
-	case violates(err, "tenants_uid_key"), violates(err, "endpoints_uid"):
+	case violates(err, "tenants_uid_key"), violates(err, "endpoints_uid"), violates(err, "named_policies_name_key"):
 		return fmt.Errorf("%w: %w", hook.ErrUIDTaken, err)
 	case isCode(err, codeForeignKey):
 		return fmt.Errorf("%w: %w", hook.ErrNotFound, err)

@@ -32,6 +32,9 @@ const (
 	lockStats = 7010
 	// lockChannels: whoever decides notices for channels, or removes channels.
 	lockChannels = 7011
+	// lockPolicies: shared by whoever refers to a named policy, exclusive for changes
+	// of named policies. It comes before the tenant's.
+	lockPolicies = 7012
 
 	// 7009, written out in its statements, is a node: shared by its batches and
 	// take-overs, exclusive for another one that moves its floor. That one only

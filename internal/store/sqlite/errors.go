@@ -133,7 +133,7 @@ func (d *DB) AwaitLoss(ctx context.Context) error {
 
 // meaning gives an error inside a transaction the terms of the roles. Ids and
 // hashes are drawn, never chosen, so the only unique value a person can give is a
-// uid.
+// uid, or the name of a policy.
 func meaning(err error) error {
 	switch code(err) {
 	case codes.SQLITE_CONSTRAINT_UNIQUE:

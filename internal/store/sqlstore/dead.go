@@ -14,7 +14,7 @@ const (
 
 	// groupAll adds up what stands between the two. Windows over the groups give
 	// the sum of those that a limit leaves out.
-	groupAll = `SELECT tenant_id, endpoint_id, reason, status, count(*), min(settled_at), max(settled_at), max(id),
+	groupAll = `SELECT tenant_id, endpoint_id, reason, status, count(*), min(settled_at), max(settled_at), min(id), max(id),
   CAST(sum(count(*)) OVER () AS bigint)
 FROM (`
 	groupBy = `) matching GROUP BY tenant_id, endpoint_id, reason, status ORDER BY count(*) DESC, max(id) DESC LIMIT `
@@ -35,7 +35,7 @@ func (t *Tables) GroupDead(ctx context.Context, f store.DeliveryFilter, p store.
 	q := t.dialect.WalkQuery(seen, w, &f, r, store.Page{Limit: look, ScanLimit: look}, groupColumns)
 	q.SQL = groupAll + q.SQL + groupBy + q.Arg(p.Limit+1)
 	out.Groups, err = list(ctx, t, doing, func(row Row, g *store.DeadGroup) error {
-		return row.Scan(&g.Tenant, &g.Endpoint, &g.Reason, &g.Status, &g.Count, Time(&g.Oldest), Time(&g.Newest), &g.Sample, &out.Count)
+		return row.Scan(&g.Tenant, &g.Endpoint, &g.Reason, &g.Status, &g.Count, Time(&g.Oldest), Time(&g.Newest), &g.First, &g.Sample, &out.Count)
 	}, q)
 	out.Exact, out.Cut = !more, len(out.Groups) > p.Limit
 	out.Groups = out.Groups[:min(len(out.Groups), p.Limit)]

@@ -37,10 +37,10 @@ func (t *Tables) Destinations(ctx context.Context, endpoints []hook.ID) ([]store
 	var all []store.Destination
 	secrets, lanes := map[hook.ID][]hook.Secret{}, map[hook.ID]*lane.Checkpoint{}
 	err := t.dialect.ReadTogether(ctx, "read destinations",
-		Part{Query{SQL: `SELECT ` + endpointColumns + `, t.policy FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
+		Part{Query{SQL: `SELECT ` + endpointColumns + `, t.policy, coalesce(t.policy_name, ''), ` + namedBody("t") + ` FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
 WHERE e.deleted_at IS NULL AND ` + t.dialect.Among("e.id", "$1"), Args: []any{endpoints}}, func(r Row) error {
 			var d store.Destination
-			err := r.Scan(append(endpointFields(&d.Endpoint), &d.TenantPolicy)...)
+			err := r.Scan(append(endpointFields(&d.Endpoint), Document(&d.TenantLevel.JSON), &d.TenantLevel.Name, Document(&d.TenantLevel.Named))...)
 			all = append(all, d)
 			return err
 		}},

@@ -11,13 +11,15 @@ import (
 )
 
 // endpointColumns are in the order of endpointFields.
-const endpointColumns = `e.id, e.tenant_id, coalesce(e.uid, ''), e.url, e.description, e.event_types, e.headers_sealed, e.policy, e.signatures,
+const endpointColumns = `e.id, e.tenant_id, coalesce(e.uid, ''), e.url, e.description, e.event_types, e.headers_sealed, e.policy,
+  coalesce(e.policy_name, ''), (SELECT p.body FROM named_policies p WHERE p.name = e.policy_name), e.signatures,
   e.body_mode, e.trace_context, e.metadata, e.state, e.state_reason, e.rev, e.probe_wanted_at, e.reset_wanted_at, e.created_at, e.updated_at, e.deleted_at`
 
 // endpointFields lists where endpointColumns are read to.
 func endpointFields(e *hook.Endpoint) []any {
 	return []any{
-		&e.ID, &e.TenantID, &e.UID, &e.URL, &e.Description, Document(&e.Types), &e.HeadersSealed, Document(&e.Policy), Document(&e.Signatures),
+		&e.ID, &e.TenantID, &e.UID, &e.URL, &e.Description, Document(&e.Types), &e.HeadersSealed, Document(&e.Policy),
+		&e.PolicyName, Document(&e.NamedPolicy), Document(&e.Signatures),
 		&e.Body, &e.TraceContext, Document(&e.Metadata), &e.State, &e.StateReason, &e.Rev, Time(&e.ProbeWantedAt), Time(&e.ResetWantedAt),
 		Time(&e.CreatedAt), Time(&e.UpdatedAt), Time(&e.DeletedAt),
 	}
@@ -33,7 +35,7 @@ func endpointValues(e *hook.Endpoint) ([]any, error) {
 	metadata, errMetadata := document(e.Metadata, "{}")
 	return []any{
 		e.ID, e.TenantID, OrNull(e.UID), e.URL, e.Description, types, BytesOrNull(e.HeadersSealed), raw(e.Policy), signatures, e.Body,
-		metadata, e.State, e.StateReason, e.ProbeWantedAt, e.ResetWantedAt, e.UpdatedAt, e.TraceContext,
+		metadata, e.State, e.StateReason, e.ProbeWantedAt, e.ResetWantedAt, e.UpdatedAt, e.TraceContext, OrNull(e.PolicyName),
 	}, errors.Join(errTypes, errSignatures, errMetadata)
 }
 
@@ -54,8 +56,8 @@ func roomForEndpoint(tx Tx, tenant hook.ID, most int64) error {
 
 const insertEndpoint = `
 INSERT INTO endpoints (id, tenant_id, uid, url, description, event_types, headers_sealed, policy, signatures, body_mode, metadata,
-  state, state_reason, probe_wanted_at, reset_wanted_at, updated_at, trace_context, shard, rev, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+  state, state_reason, probe_wanted_at, reset_wanted_at, updated_at, trace_context, policy_name, shard, rev, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 
 // CreateEndpoint implements store.Endpoints.
 func (t *Tables) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, most int64, a hook.Audit) error {
@@ -63,7 +65,7 @@ func (t *Tables) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []
 	if err != nil {
 		return fmt.Errorf("create endpoint: %w", err)
 	}
-	return t.changeConfig(ctx, "create endpoint", e.TenantID, a, func(tx Tx) error {
+	return t.changeConfigWith(ctx, "create endpoint", e.PolicyName, e.TenantID, a, func(tx Tx) error {
 		if err := roomForEndpoint(tx, e.TenantID, most); err != nil {
 			return err
 		}
@@ -123,8 +125,8 @@ const (
 	updateEndpoint = `
 UPDATE endpoints AS e SET uid = $3, url = $4, description = $5, event_types = $6, headers_sealed = $7, policy = $8, signatures = $9,
   body_mode = $10, metadata = $11, state = $12, state_reason = $13, probe_wanted_at = $14, reset_wanted_at = $15, updated_at = $16,
-  trace_context = $17, rev = rev + 1
-WHERE id = $1 AND tenant_id = $2 AND rev = $18 AND deleted_at IS NULL`
+  trace_context = $17, policy_name = $18, rev = rev + 1
+WHERE id = $1 AND tenant_id = $2 AND rev = $19 AND deleted_at IS NULL`
 
 	endpointExists = `SELECT EXISTS (SELECT 1 FROM endpoints WHERE id = $1 AND tenant_id = $2 AND deleted_at IS NULL)`
 )
@@ -135,7 +137,7 @@ func (t *Tables) UpdateEndpoint(ctx context.Context, e hook.Endpoint, a hook.Aud
 	if err != nil {
 		return stored, fmt.Errorf("update endpoint: %w", err)
 	}
-	err = t.changeConfig(ctx, "update endpoint", e.TenantID, a, func(tx Tx) error {
+	err = t.changeConfigWith(ctx, "update endpoint", e.PolicyName, e.TenantID, a, func(tx Tx) error {
 		err := mustChange(tx, updateEndpoint, append(values, e.Rev)...)
 		if errors.Is(err, hook.ErrNotFound) {
 			return mismatchOrAbsent(tx, endpointExists, e.ID, e.TenantID)

@@ -98,13 +98,15 @@ type Lock uint8
 
 // The locks.
 const (
-	LockConfig       Lock = 1 + iota // a tenant's endpoints and policy
-	LockConfigShared                 // the same for all who need them to stay as they are; accepts hold it
-	LockKeys                         // whoever revokes API keys, so that two cannot revoke the last two
-	LockReplays                      // the replay that starts, so that two never feed one endpoint
-	LockStats                        // whoever adds to figures
-	LockShard                        // what depends on the owner of a shard, shared: it stays the owner
-	LockChannels                     // whoever decides notices for channels, or removes channels
+	LockConfig         Lock = 1 + iota // a tenant's endpoints and policy
+	LockConfigShared                   // the same for all who need them to stay as they are; accepts hold it
+	LockKeys                           // whoever revokes API keys, so that two cannot revoke the last two
+	LockReplays                        // the replay that starts, so that two never feed one endpoint
+	LockStats                          // whoever adds to figures
+	LockShard                          // what depends on the owner of a shard, shared: it stays the owner
+	LockChannels                       // whoever decides notices for channels, or removes channels
+	LockPolicies                       // whoever makes, changes or removes named policies
+	LockPoliciesShared                 // whoever needs a named policy to stay
 )
 
 // Tables implements most of the roles that serve people. A dialect embeds it.

@@ -10,10 +10,11 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-const tenantColumns = `id, coalesce(uid, ''), name, policy, limits, metadata, rev, config_rev, created_at, updated_at`
+const tenantColumns = `id, coalesce(uid, ''), name, policy, coalesce(policy_name, ''),
+  (SELECT p.body FROM named_policies p WHERE p.name = tenants.policy_name), limits, metadata, rev, config_rev, created_at, updated_at`
 
 func scanTenant(r Row, t *hook.Tenant) error {
-	return r.Scan(&t.ID, &t.UID, &t.Name, Document(&t.Policy), Document(&t.Limits), Document(&t.Metadata),
+	return r.Scan(&t.ID, &t.UID, &t.Name, Document(&t.Policy), &t.PolicyName, Document(&t.NamedPolicy), Document(&t.Limits), Document(&t.Metadata),
 		&t.Rev, &t.ConfigRev, Time(&t.CreatedAt), Time(&t.UpdatedAt))
 }
 
@@ -25,12 +26,12 @@ func tenantValues(ten *hook.Tenant) ([]any, error) {
 		return nil, err
 	}
 	metadata, err := document(ten.Metadata, "{}")
-	return []any{ten.ID, OrNull(ten.UID), ten.Name, raw(ten.Policy), limits, metadata, ten.UpdatedAt}, err
+	return []any{ten.ID, OrNull(ten.UID), ten.Name, raw(ten.Policy), limits, metadata, ten.UpdatedAt, OrNull(ten.PolicyName)}, err
 }
 
 const insertTenant = `
-INSERT INTO tenants (id, uid, name, policy, limits, metadata, updated_at, rev, config_rev, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+INSERT INTO tenants (id, uid, name, policy, limits, metadata, updated_at, policy_name, rev, config_rev, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // CreateTenant implements store.Tenants.
 func (t *Tables) CreateTenant(ctx context.Context, ten hook.Tenant, a hook.Audit) error {
@@ -39,6 +40,9 @@ func (t *Tables) CreateTenant(ctx context.Context, ten hook.Tenant, a hook.Audit
 		return fmt.Errorf("create tenant: %w", err)
 	}
 	return t.change(ctx, "create tenant", a, func(tx Tx) error {
+		if err := usePolicy(tx, ten.PolicyName); err != nil {
+			return err
+		}
 		_, err := tx.Exec(insertTenant, append(values, max(ten.Rev, 1), max(ten.ConfigRev, 1), ten.CreatedAt)...)
 		return err
 	})
@@ -72,8 +76,9 @@ func (t *Tables) ListTenants(ctx context.Context, text string, p store.Page) ([]
 
 const (
 	updateTenant = `
-UPDATE tenants SET uid = $2, name = $3, policy = $4, limits = $5, metadata = $6, updated_at = $7, rev = rev + 1, config_rev = config_rev + 1
-WHERE id = $1 AND rev = $8 RETURNING ` + tenantColumns
+UPDATE tenants SET uid = $2, name = $3, policy = $4, limits = $5, metadata = $6, updated_at = $7, policy_name = $8,
+  rev = rev + 1, config_rev = config_rev + 1
+WHERE id = $1 AND rev = $9 RETURNING ` + tenantColumns
 
 	tenantExists = `SELECT EXISTS (SELECT 1 FROM tenants WHERE id = $1)`
 )
@@ -85,6 +90,9 @@ func (t *Tables) UpdateTenant(ctx context.Context, ten hook.Tenant, a hook.Audit
 		return stored, fmt.Errorf("update tenant: %w", err)
 	}
 	err = t.change(ctx, "update tenant", a, func(tx Tx) error {
+		if err := usePolicy(tx, ten.PolicyName); err != nil {
+			return err
+		}
 		if err := tx.Lock(LockConfig, ten.ID); err != nil {
 			return err
 		}
@@ -155,7 +163,15 @@ const moveConfigOn = `UPDATE tenants SET config_rev = config_rev + 1 WHERE id = 
 // changeConfig runs fn as a change of the tenant's configuration, which makes
 // events that were matched before it stale.
 func (t *Tables) changeConfig(ctx context.Context, doing string, tenant hook.ID, a hook.Audit, fn func(Tx) error) error {
+	return t.changeConfigWith(ctx, doing, "", tenant, a, fn)
+}
+
+// changeConfigWith is changeConfig by which somebody may begin to use a named policy.
+func (t *Tables) changeConfigWith(ctx context.Context, doing, policy string, tenant hook.ID, a hook.Audit, fn func(Tx) error) error {
 	return t.change(ctx, doing, a, func(tx Tx) error {
+		if err := usePolicy(tx, policy); err != nil {
+			return err
+		}
 		if err := tx.Lock(LockConfig, tenant); err != nil {
 			return err
 		}

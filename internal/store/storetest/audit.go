@@ -14,6 +14,7 @@ var auditTests = []test{
 	{"a record comes back as it went in", auditRoundTrip},
 	{"records are found by who did what to what, and when", auditList},
 	{"a search of records is bounded, and goes on where it stopped", auditListBounded},
+	{"changes of one thing are found past those of others", auditOfOneThing},
 }
 
 // auditAtomic gives every change a record whose id is taken: the record cannot
@@ -151,6 +152,8 @@ func auditList(w *world) {
 		"actions":           {store.AuditFilter{Tenant: ten.ID, Actions: []string{"endpoint.*"}}, []hook.ID{b.ID, a.ID}},
 		"subject":           {store.AuditFilter{Subjects: []string{"ep_1"}, Actors: []string{"key_b"}}, []hook.ID{b.ID}},
 		"until":             {store.AuditFilter{Until: w.now}, []hook.ID{b.ID, a.ID}},
+		"one of a subject":  {store.AuditFilter{Tenant: ten.ID, Subjects: []string{"ep_1"}, Actions: []string{"endpoint.pause"}}, []hook.ID{a.ID}},
+		"subjects":          {store.AuditFilter{Subjects: []string{"ep_1", "ep_2"}}, []hook.ID{d.ID, b.ID, a.ID}},
 		"nothing of a kind": {store.AuditFilter{Tenant: other.ID, Subjects: []string{"ep_1"}}, nil},
 	} {
 		tc.filter.Since = since
@@ -204,5 +207,19 @@ func auditListBounded(w *world) {
 			}
 			w.same(got, want, "page by page")
 		}
+	}
+}
+
+func auditOfOneThing(w *world) {
+	ten, other := w.tenant(), w.tenant()
+	a := w.audit(ten.ID, "x")
+	a.Subject = "ep_1"
+	w.check(w.db.WriteAudit(w.ctx(), a), "WriteAudit")
+	for range 9 {
+		w.check(w.db.WriteAudit(w.ctx(), w.audit(ten.ID, "x")), "WriteAudit")
+	}
+	for tenant, want := range map[hook.ID][]hook.ID{0: {a.ID}, ten.ID: {a.ID}, other.ID: nil} {
+		got, _ := w.listAudit(store.AuditFilter{Tenant: tenant, Subjects: []string{"ep_1"}}, store.Page{Limit: 1, ScanLimit: 3})
+		w.same(got, want, "changes of one thing")
 	}
 }

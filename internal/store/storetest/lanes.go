@@ -248,7 +248,7 @@ func destinationComplete(w *world) {
 
 	got := w.destination(e.ID)
 	w.same(got.Endpoint, e, "endpoint")
-	w.same([]byte(compact(got.TenantPolicy)), []byte(compact(ten.Policy)), "tenant policy")
+	w.same([]byte(compact(got.TenantLevel.JSON)), []byte(compact(ten.Policy)), "tenant policy")
 	w.same(got.Secrets, []hook.Secret{expired, old}, "secrets, newest first")
 	if got.Lane != nil {
 		w.t.Errorf("lane = %+v, want none before the first checkpoint", got.Lane)

@@ -59,6 +59,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Alerts", alertTests},
 		{"Notices", noticeTests},
 		{"Channels", channelTests},
+		{"Policies", policyTests},
 		{"Queues", queueTests},
 		{"Logouts", logoutTests},
 		{"Prune", pruneTests},
@@ -107,8 +108,9 @@ var storeTests = []test{
 			w.t.Errorf("MaxID = %d, want at least %d", got, newest)
 		}
 	}},
-	{"the greatest id is at least that of an alert, and of a channel", func(w *world) {
+	{"the greatest id is at least that of an alert, of a channel and of a policy", func(w *world) {
 		for _, draw := range []func() hook.ID{
+			func() hook.ID { return w.policy("gold", `{}`).ID },
 			func() hook.ID { return w.channel(0).ID },
 			func() hook.ID { a := w.alert("disk_low", hook.AlertSubject{}); w.save(a); return a.ID },
 		} {

@@ -227,14 +227,21 @@ func TestChannelIsMadeTestedChangedAndDeleted(t *testing.T) {
 	edit := b.Open(path + "/edit")
 	edit.Has("X-Token: ***", `value="pager"`)
 	edit.SaysNot("s3cret", secret)
-	wrong := b.Post(path+"/edit", url.Values{"name": {"night"}, "url": {"http://169.254.169.254/"}, "headers": {"X-Token: ***"}, "rules": {"moon"}})
+	wrong := b.Post(path+"/edit", url.Values{"version": {"1"}, "name": {"night"}, "url": {"http://169.254.169.254/"}, "headers": {"X-Token: ***"}, "rules": {"moon"}})
 	wrong.Says("Nothing was changed.", "is not allowed", "is no rule")
 	wrong.Has(`value="night"`)
 	b.Post(path+"/edit", url.Values{"name": {"night"}, "url": {"https://example.com/alerts"}, "headers": {"no colon"}}).Says("must have a name, a colon and a value")
-	b.Done(path+"/edit", url.Values{"name": {"night"}, "url": {"https://example.com/night"}, "headers": {"X-Token: ***"}}).
+	b.Done(path+"/edit", url.Values{"version": {"1"}, "name": {"night"}, "url": {"https://example.com/night"}, "headers": {"X-Token: ***"}}).
 		Says("The channel is changed.", "night", "https://example.com/night", "X-Token: ***", "All alerts, not their end")
 	b.Open(path).SaysNot("X-Team", "operational events")
 
+	stale := b.Post(path+"/edit", url.Values{"version": {"1"}, "name": {"mine"}, "url": {"https://example.com/night"}, "headers": {"X-Token: ***"}})
+	if stale.Status != http.StatusPreconditionFailed {
+		t.Errorf("a form of before: %d", stale.Status)
+	}
+	stale.Says("Somebody else has changed it since you opened this form.", "name night mine")
+	stale.SaysNot("url https://example.com/night")
+	stale.Has(`name="version" value="2"`, `value="mine"`)
 	b.Open(path+"/delete").Says("Delete the channel night?", "No alert is sent over it any more.", "Do nothing")
 	b.Done(path+"/delete", nil).Says("The channel is deleted.", "Alerts go to the log only")
 	b.Want(http.StatusNotFound, path)

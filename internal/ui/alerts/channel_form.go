@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
@@ -84,7 +85,8 @@ func loadEditChannel(v *site.Visit) (any, error) {
 	c.Action, c.Back, c.BackName, c.Last4 = v.Frame.Link(path+"/edit"), v.Frame.Link(path), ch.Name, site.Either(ch.SecretLast4, "")
 	c.Operator = false // whose it is stays
 	v.Fill(url.Values{
-		"name": {ch.Name}, "kind": {ch.Kind}, "url": {site.Either(ch.URL, "")}, "to": {strings.Join(ch.To, "\n")}, "headers": {sortedHeaders(ch.Headers)},
+		"version": {strconv.FormatInt(ch.Version, 10)},
+		"name":    {ch.Name}, "kind": {ch.Kind}, "url": {site.Either(ch.URL, "")}, "to": {strings.Join(ch.To, "\n")}, "headers": {sortedHeaders(ch.Headers)},
 		"levels": ch.Levels, "min_severity": {site.Either(ch.MinSeverity, "")}, "rules": {strings.Join(ch.Rules, "\n")},
 		"operational_events": {strings.Join(ch.OperationalEvents, "\n")}, "send_resolved": {map[bool]string{true: "true"}[ch.SendResolved]},
 	})

@@ -237,7 +237,7 @@ func changeChannel(v *site.Visit) (site.Done, error) {
 			return site.Done{}, err
 		}
 	}
-	if err := v.Do(http.MethodPatch, channelsOf(v, before.ID), in, nil); err != nil {
+	if err := v.Patch(channelsOf(v, before.ID), in, nil); err != nil {
 		return site.Done{}, err
 	}
 	return site.Done{To: v.Frame.Link("/ui/alerts/channels/" + before.ID), Say: "The channel is changed."}, nil

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/ui/chart"
@@ -91,11 +92,19 @@ func loadDead(v *site.Visit) (any, error) {
 		v.Frame.Live = false
 		return c, nil
 	}
-	c.Say = words.DeadLetters(int64(groups.Count), !groups.Exact, 0, v.Now, v.Now)
 	c.Count, c.One = words.AtLeast(groups.Count, !groups.Exact), groups.Count == 1
 	if c.Nothing = words.Empty(words.NoDeadLetters); f.Any() {
 		c.Nothing = words.Empty(words.NoMatch)
-		c.Say = nil
+	} else {
+		var oldest site.List[view.Delivery]
+		if err := v.Get(v.API("dead-letters"), url.Values{"order": {"asc"}, "limit": {"1"}}, &oldest); err != nil {
+			return nil, err
+		}
+		var first time.Time
+		if len(oldest.Data) > 0 {
+			first = time.Time(oldest.Data[0].KeptUntil)
+		}
+		c.Say = words.DeadLetters(int64(groups.Count), !groups.Exact, first, v.Now)
 	}
 	replays, err := c.readRunning(v)
 	if err != nil {

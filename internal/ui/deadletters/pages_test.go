@@ -71,6 +71,12 @@ func TestDeadLettersAreGrouped(t *testing.T) {
 	op.Open("/ui/dead-letters?group=all").Says("They belong to several tenants.")
 	op.Open("/ui/dead-letters?group=" + main + ".exhausted.500").Has("tenant=" + w.Acme.Text)
 	op.Open("/ui/dead-letters?tenant=bolt&group=all").Has("/ui/replays/new?tenant=bolt")
+	w.Clock.Pass(24*24*time.Hour - 2*time.Minute)
+	b = w.Login(w.Acme.Write) // sessions end
+	b.Open("/ui/dead-letters").Says("They stay with their whole log; the first are removed in 6 d")
+	b.Open("/ui/dead-letters?group="+main+".exhausted.500").Says("Removed", "in 6 d")
+	b.Open("/ui/deliveries?status=dead").Says("removed in 6 d")
+	b.Open("/ui/deliveries/" + hook.DeliveryPrefix.Format(w.Deliveries(w.Acme)[0].ID)).Says("It is kept, and removed in 6 d")
 }
 
 func TestNoDeadLetters(t *testing.T) {

@@ -79,6 +79,6 @@ func (c *replay) pace() {
 	case r.CurrentPerMinute >= c.Most:
 		c.Next = "at its maximum: " + number(r.MaxMultiple) + " × " + words.Number(r.PerMinute)
 	default:
-		c.Next = "grows after each clean minute, up to " + words.Number(c.Most)
+		c.Next = "grows up to " + words.Number(c.Most)
 	}
 }

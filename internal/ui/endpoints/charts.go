@@ -64,7 +64,9 @@ func (p *one) readCharts(v *site.Visit) (charts, error) {
 		return c, err
 	}
 	p.events = events.Data
-	p.findPause(v)
+	if err := p.findPause(v); err != nil {
+		return charts{}, err
+	}
 	p.lastProbe()
 	g := p.gateCourse(w)
 	c.Ribbon, c.Gate = g.draw(w)
@@ -94,24 +96,6 @@ func (p *one) suits() string {
 		}
 	}
 	return windows[len(windows)-1]
-}
-
-// findPause finds when the endpoint was halted, also before the window.
-func (p *one) findPause(v *site.Visit) {
-	if !p.Lane.Paused {
-		return
-	}
-	for i := range p.events {
-		if e := &p.events[i]; e.Type == "endpoint.paused" || e.Type == "endpoint.disabled" {
-			p.paused = e
-			return
-		}
-	}
-	var older site.List[view.OperationalEvent]
-	q := url.Values{"endpoint": {p.Endpoint.ID}, "type": {"endpoint.paused", "endpoint.disabled"}, "limit": {"1"}}
-	if err := v.Get(v.API("operational-events"), q, &older); err == nil && len(older.Data) > 0 {
-		p.paused = &older.Data[0]
-	}
 }
 
 // lastProbe takes the latest probe for the last answer: what it carried is not among

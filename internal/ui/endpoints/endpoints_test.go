@@ -150,6 +150,26 @@ func TestPageOfAnEndpointThatHolds(t *testing.T) {
 	b.Open("/ui/endpoints/"+id+"?tab=audit").Says("endpoint.pause", "endpoint.reset", "repaired")
 }
 
+func TestPausedEndpointSaysWhoPausedItAndWhen(t *testing.T) {
+	t.Parallel()
+	w := uitest.New(t)
+	id := w.Endpoint(w.Acme, map[string]any{"url": address})
+	b := w.Login(w.Acme.Write)
+	b.Done("/ui/endpoints/"+id+"/pause", url.Values{"note": {"maintenance"}})
+	for range 30 { // whatever else is done there
+		w.Endpoint(w.Acme, nil)
+	}
+	w.Clock.Pass(3 * time.Hour)
+	page := "/ui/endpoints/" + id
+	b.Open(page).Says("paused since 10:30:15 , 3 h", "Paused for 3 h by key “tenant:write”: “maintenance”.")
+	w.Login(w.Admin).Open(page).Says("by key “tenant:write”")
+	w.Login(w.Acme.Read).Open(page).Says("Paused for 3 h by key_") // others' names are not told
+	begun := w.Endpoint(w.Acme, map[string]any{"url": address, "paused": true})
+	w.Clock.Pass(time.Minute)
+	b.Open("/ui/endpoints/" + begun).Says("Paused for 1 m by key “tenant:write”.")
+	b.Done(page+"/resume", nil).SaysNot("by key")
+}
+
 func TestTabsOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	w := uitest.New(t)
@@ -264,8 +284,17 @@ func TestEditingShowsWhatChangesAndRemovesWhatIsGone(t *testing.T) {
 	if _, old := e.Headers["X-Old"]; old || e.Headers["X-New"] == "" || e.Headers["X-Keep"] == "" || len(e.Metadata) != 0 || string(e.Policy) != `{"retry":{"max_attempts":3}}` {
 		t.Errorf("the endpoint is %+v, policy %s", e, e.Policy)
 	}
-	p = b.Post(path, form)
-	p.Says("Somebody else has changed this endpoint meanwhile.")
+	form.Set("url", "https://mine.example/in")
+	if p = b.Post(path, form); p.Status != http.StatusPreconditionFailed {
+		t.Errorf("a form of before: %d", p.Status)
+	}
+	p.Says("Nothing was changed. Somebody else has changed it since you opened this form.", "url https://new.example/in https://mine.example/in")
+	p.HasNot(`<span class="code">signature</span>`, `<span class="code">types</span>`, `<span class="code">policy</span>`)
+	p.Has(`name="version" value="2"`, `value="https://mine.example/in"`)
+	form.Set("version", "2")
+	b.Done(path, form).Says("The endpoint is changed.", "mine.example")
+	form.Del("version")
+	b.Post(path, form).Says("The form does not say which version it changes.")
 }
 
 func TestSecretsAreShownAndRotated(t *testing.T) {

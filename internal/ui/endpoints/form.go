@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -21,6 +22,7 @@ type formContent struct {
 	Address  words.Address
 	Form     *site.Form
 	Presets  []view.Preset
+	Named    []view.NamedPolicy
 	Tenants  []string // to choose one from; empty: it is known
 	Schemes  []words.Word
 	Bodies   []words.Word
@@ -54,6 +56,9 @@ func loadEdit(v *site.Visit) (any, error) {
 	return newForm(v, v.Frame.Form, &e)
 }
 
+// mostNamed is how many named policies the form offers: a page of the API.
+const mostNamed = "250"
+
 // newForm gathers what the form offers. e is nil for a new endpoint.
 func newForm(v *site.Visit, f *site.Form, e *view.Endpoint) (*formContent, error) {
 	c := &formContent{New: e == nil, Form: f, Back: v.Frame.Link(listPath)}
@@ -67,6 +72,11 @@ func newForm(v *site.Visit, f *site.Form, e *view.Endpoint) (*formContent, error
 		return nil, err
 	}
 	c.Presets = presets.Data
+	var named site.List[view.NamedPolicy]
+	if err := v.Get(v.Server("policies"), url.Values{"limit": {mostNamed}, "order": {"asc"}}, &named); err != nil {
+		return nil, err
+	}
+	c.Named = named.Data
 	for _, s := range []string{"standard", "standard_ed25519", "stripe"} {
 		c.Schemes = append(c.Schemes, words.SignatureOf(s))
 	}
@@ -176,14 +186,11 @@ func edit(v *site.Visit) (site.Done, error) {
 	if asked(v) {
 		return showPreview(v, &e, in)
 	}
-	if given := v.Posted("version"); given != "" && given != versionOf(&e) {
-		return site.Done{}, &site.Problem{Status: http.StatusConflict, Detail: "Somebody else has changed this endpoint meanwhile. Look at it, and change it again."}
-	}
 	if err := patchOf(in, &e); err != nil {
 		return site.Done{}, err
 	}
 	var after view.Endpoint
-	if err := v.Do(http.MethodPatch, v.API("endpoints", e.ID), in, &after); err != nil {
+	if err := v.Patch(v.API("endpoints", e.ID), in, &after); err != nil {
 		return site.Done{}, err
 	}
 	say := "The endpoint is changed. It counts from the next attempt on."
@@ -315,7 +322,7 @@ func pairsOf(field, text string) (map[string]any, error) {
 func valuesOfEndpoint(e *view.Endpoint) url.Values {
 	f := url.Values{
 		"url": {e.URL}, "types": {strings.Join(e.Types, ", ")}, "uid": {site.Either(e.UID, "")}, "description": {e.Description},
-		"headers": {lines(e.Headers)}, "metadata": {lines(e.Metadata)}, "body": {e.Body}, "trace_context": {e.TraceContext}, "version": {versionOf(e)},
+		"headers": {lines(e.Headers)}, "metadata": {lines(e.Metadata)}, "body": {e.Body}, "trace_context": {e.TraceContext}, "version": {strconv.FormatInt(e.Version, 10)},
 	}
 	for _, s := range e.Signatures {
 		f.Add("signature", s.Scheme)
@@ -339,8 +346,6 @@ func valuesOfEndpoint(e *view.Endpoint) url.Values {
 	}
 	return f
 }
-
-func versionOf(e *view.Endpoint) string { return words.Number(e.Version) }
 
 func lines(m map[string]string) string {
 	out := make([]string, 0, len(m))

@@ -35,7 +35,7 @@ type one struct {
 	events   []view.OperationalEvent // of the window, the newest first
 	recent   []view.Delivery         // the newest
 	last     *view.Last
-	paused   *view.OperationalEvent
+	paused   pause
 	maxHold  time.Duration
 	policy   view.Policy
 	expiring time.Time
@@ -196,9 +196,7 @@ func lastOf(list []view.Delivery) *view.Last {
 // words is what the sentence is made of.
 func (p *one) words() *words.Lane {
 	l := &words.Lane{Lane: p.Lane, Endpoint: p.Endpoint, Waiting: p.waiting, Last: p.last, FirstExpires: p.expiring}
-	if p.paused != nil {
-		l.ChangedAt = time.Time(p.paused.At)
-	}
+	l.ChangedAt, l.By, l.Note = p.paused.at, p.paused.by, p.paused.note
 	if p.stopped() && p.atLeast { // the queue of the lane may say "at least"
 		l.Waiting.Held = nil
 	}
@@ -216,8 +214,8 @@ func (p *one) since() words.Text {
 		}
 	}
 	switch {
-	case p.Lane.Paused && p.paused != nil:
-		return from(p.Endpoint.Status, time.Time(p.paused.At))
+	case p.Lane.Paused && !p.paused.at.IsZero():
+		return from(p.Endpoint.Status, p.paused.at)
 	case p.Lane.Paused:
 		return nil
 	case p.Lane.State == view.LaneOpen:

@@ -85,13 +85,11 @@ func doApply(v *site.Visit) (site.Done, error) {
 	if err := v.Get(v.API("endpoints", id), nil, &e); err != nil {
 		return site.Done{}, err
 	}
-	if v.Posted("version") != strconv.FormatInt(e.Version, 10) {
-		return site.Done{}, &site.Problem{
-			Status: http.StatusConflict, Detail: "The endpoint was changed since you looked at it. Open the page again to see what the policy would change now.",
-		}
+	err := v.Patch(v.API("endpoints", id), map[string]any{"policy": replacing(e.Policy, level)}, nil)
+	if p, ok := errors.AsType[*site.Problem](err); ok && p.Status == http.StatusPreconditionFailed {
+		p.Detail = "The endpoint was changed since you looked at it. Open the page again to see what the policy would change now."
 	}
-	patch := map[string]any{"policy": replacing(e.Policy, level)}
-	if err := v.Do(http.MethodPatch, v.API("endpoints", id), patch, nil); err != nil {
+	if err != nil {
 		return site.Done{}, err
 	}
 	to := v.Frame.Link("/ui/endpoints/"+url.PathEscape(id), "tab", "policy")

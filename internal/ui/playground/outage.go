@@ -34,6 +34,11 @@ const (
 	compareField   = "compare"
 	defaultCompare = "full-5+hold"
 	noRival        = "none"
+
+	// runField asks for the outage with the page; else it comes when the page is there.
+	runField = "run"
+	// mostRuns is how many seeds are played, if time allows.
+	mostRuns = 20
 )
 
 // outageOf takes what was asked for of the outage, without what is as usual.
@@ -109,11 +114,18 @@ func (c *content) play(v *site.Visit, t *tried) {
 		asked.Set(name, t.outage.Get(name))
 	}
 	var own view.PolicyPreview
-	err := preview(v, t.level, simulate(asked, wrong), &own)
+	ask := func() map[string]any {
+		in := simulate(asked, wrong)
+		if in["runs"] = 0; v.Again() || v.Query(runField) != "" {
+			in["runs"] = mostRuns
+		}
+		return in
+	}
+	err := preview(v, t.level, ask(), &own)
 	if p, ok := errors.AsType[*site.Problem](err); ok && p.Status == http.StatusUnprocessableEntity {
 		c.SimError = refused(p, asked, wrong)
 		if c.SimError == "" {
-			err = preview(v, t.level, simulate(asked, wrong), &own)
+			err = preview(v, t.level, ask(), &own)
 		}
 	}
 	c.Outage = filled(t.outage, asked, wrong)
@@ -124,13 +136,17 @@ func (c *content) play(v *site.Visit, t *tried) {
 		c.SimError = sentence(err)
 		return
 	}
+	if own.Simulation == nil {
+		c.Later = v.Frame.With(runField, "1")
+		return
+	}
 	c.Simulation = newOutcome(own.Simulation)
 	if chosen == noRival {
 		c.Simulation.draw()
 		return
 	}
 	level, strategy := rival(chosen)
-	again := simulate(asked, wrong)
+	again := ask()
 	again["strategy"], again["until"] = strategy, strconv.Itoa(own.Simulation.Seconds)+"s"
 	var other view.PolicyPreview
 	if err := preview(v, level, again, &other); err != nil {
@@ -248,7 +264,7 @@ func span(text string) time.Duration {
 // outcome is what the page shows of a simulation, and of the one that it is compared
 // with.
 type outcome struct {
-	Own        *view.Simulation
+	Own        *view.Simulation // the run with the seed, and the median of all
 	Rival      *view.Simulation // nil: there is none
 	RivalName  string
 	RivalError string
@@ -290,7 +306,7 @@ func highest(s *view.Simulation) float64 {
 func picture(s *view.Simulation, name string, top float64, rival bool) template.HTML {
 	seconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 	p := chart.Simulation{
-		Title: name, Sentence: words.SimulationSentence(s).String(), Bucket: time.Duration(s.StepSeconds) * time.Second,
+		Title: name, Sentence: words.RunSentence(s).String(), Bucket: time.Duration(s.StepSeconds) * time.Second,
 		Capacity: s.Capacity, CapacityLabel: "capacity " + words.Rate(s.Capacity),
 		DownFrom: seconds(s.DownFrom), DownTo: seconds(s.DownTo), DownLabel: "endpoint down", Top: top,
 		Rival: rival, PeakLabel: words.PeakNote(s), PeakValue: s.PeakOverCapacity * s.Capacity, PeakAfter: time.Duration(s.PeakAt) * time.Second,

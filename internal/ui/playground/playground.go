@@ -34,20 +34,23 @@ func Section() site.Section {
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
+	save := savePage()
 	return site.Section{
 		Templates: templates,
 		Pages: []site.Page{
-			{Path: path, Template: "playground.html", Title: "Playground", Place: "Playground", Inside: true, Load: load},
+			{Path: path, Template: "playground.html", Title: "Playground", Place: "Playground", Inside: true, Live: []string{"playground-outage"}, Load: load},
 			{Path: path + "/apply", Template: "playground-apply.html", Title: "Apply a policy", Place: "Playground", Inside: true, Writes: true, Load: loadApply},
+			*save,
 		},
-		Actions: []site.Action{{Path: path + "/apply", Do: doApply}},
+		Actions: []site.Action{{Path: path + "/apply", Do: doApply}, {Path: savePath, Do: doSave, Form: save}},
 	}
 }
 
 // content is what the page shows.
 type content struct {
 	Presets []view.Preset
-	Preset  string // that the policy starts from
+	Named   []view.NamedPolicy
+	Preset  string // that the policy starts from, or the named policy
 	Fields  []field
 	Hidden  values
 	Wrong   []string // what is wrong and has no field
@@ -64,8 +67,10 @@ type content struct {
 	Compare    []rivals
 	Simulation *outcome
 	SimError   string // why there is none
+	Later      string // it is not played yet: address of the page that waits for it
 	Share      string // the page's address, in full
 	Apply      string // where it is applied
+	Save       string // where it is saved by name
 }
 
 // load reads the page.
@@ -80,6 +85,9 @@ func load(v *site.Visit) (any, error) {
 		return nil, err
 	}
 	c.Presets = presets.Data
+	if c.Named, err = namedPolicies(v); err != nil {
+		return nil, err
+	}
 	c.Fields, c.Hidden, c.Changed = fieldsOf(t.settings, t.wrong), hidden(t.changed), len(t.changed)
 	lines := writeYAML(c.Preset, t.changed, t.base)
 	c.YAML, c.YAMLText = setYAML(lines), plainText(lines)
@@ -97,6 +105,9 @@ func load(v *site.Visit) (any, error) {
 			apply.Set("tenant", v.Tenant())
 		}
 		c.Apply = path + "/apply?" + apply.Encode()
+		if v.Me.Operator() {
+			c.Save = savePath + "?" + apply.Encode()
+		}
 	}
 	return c, nil
 }

@@ -116,21 +116,6 @@ func findKey(v *site.Visit, id string) (*view.Key, error) {
 	return nil, nil
 }
 
-// keyNames returns the names of the newest keys by id, where the visitor may know
-// them.
-func keyNames(v *site.Visit) (map[string]string, error) {
-	names := map[string]string{v.Me.Key: v.Me.Name}
-	if v.Me.Scope != "admin" {
-		return names, nil
-	}
-	var list site.List[view.Key]
-	err := v.Get(v.Server("keys"), url.Values{"limit": {"100"}}, &list)
-	for _, k := range list.Data {
-		names[k.ID] = k.Name
-	}
-	return names, err
-}
-
 // newKey is the form of a new key.
 type newKey struct {
 	Scopes []words.Word

@@ -3,6 +3,7 @@ package settings
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 type presets struct {
 	Tabs    []Tab
 	Presets []preset
+	Named   []view.NamedPolicy
 }
 
 // preset is one of them. A page with the waits of all would be large: those of one
@@ -27,7 +29,14 @@ type preset struct {
 	Open    bool
 	Span    string
 	Picture any
+	Waits   []wait // with the picture
 	Text    string // of the policy
+}
+
+// wait is that before one attempt.
+type wait struct {
+	Attempt               int
+	Min, Max, Mean, InAll string
 }
 
 func loadPresets(v *site.Visit) (any, error) {
@@ -35,7 +44,11 @@ func loadPresets(v *site.Visit) (any, error) {
 	if err := v.Get(v.Server("presets"), nil, &list); err != nil {
 		return nil, err
 	}
-	c, open := &presets{Tabs: tabs(v)}, v.Query("preset")
+	var named site.List[view.NamedPolicy]
+	if err := v.Get(v.Server("policies"), url.Values{"limit": {"250"}, "order": {"asc"}}, &named); err != nil {
+		return nil, err
+	}
+	c, open := &presets{Tabs: tabs(v), Named: named.Data}, v.Query("preset")
 	if open == "" && len(list.Data) > 0 {
 		open = list.Data[0].Name
 	}
@@ -49,12 +62,21 @@ func loadPresets(v *site.Visit) (any, error) {
 			shown.Span = words.Count(n+1, "attempt", "attempts") + " over " + words.Duration(span(p.Ladder[n-1].CumulativeMean)) + " on average"
 			ladder.Sentence = p.Name + ": " + shown.Span + "."
 			if shown.Open {
-				shown.Picture = ladder.HTML()
+				shown.Picture, shown.Waits = ladder.HTML(), waitsOf(p.Ladder)
 			}
 		}
 		c.Presets = append(c.Presets, shown)
 	}
 	return c, nil
+}
+
+func waitsOf(ladder []view.Step) []wait {
+	say := func(text string) string { return words.Duration(span(text)) }
+	out := make([]wait, len(ladder))
+	for i, s := range ladder {
+		out[i] = wait{s.Attempt, say(s.Min), say(s.Max), say(s.Mean), say(s.CumulativeMean)}
+	}
+	return out
 }
 
 // span reads a duration that the API wrote; 0 for what it did not.

@@ -174,7 +174,7 @@ func loadAudit(v *site.Visit) (any, error) {
 		return nil, err
 	}
 	c.Next = site.Either(list.NextCursor, "")
-	names, err := keyNames(v)
+	names, err := v.KeyNames()
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package settings_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,12 @@ func TestSettingsAreForOperators(t *testing.T) {
 		for _, path := range pages.not {
 			b.Want(http.StatusNotFound, path)
 		}
+		// The navigation leads where the key may go.
+		entry := "/ui/settings"
+		if slices.Contains(pages.not, entry) {
+			entry = "/ui/settings/audit"
+		}
+		b.Open("/ui").Has(`<a href="` + entry + `"`)
 	}
 }
 
@@ -123,6 +130,7 @@ func TestPresetsShowTheirLadders(t *testing.T) {
 	p.Says("attempts over", "Since the first")
 	p.Has("<svg", "Waits of ")
 	p = b.Open("/ui/settings/presets?preset=default")
+	p.Says("1 s to 1 m 30 s", "4 h 31 m") // as people write it
 	if n := strings.Count(p.Body, "<pre"); n != 1 {
 		t.Errorf("%d policies are written out, want the one that was asked for", n)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 )
@@ -49,23 +50,32 @@ func (b *backend) get(ctx context.Context, path string, query url.Values, out an
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	return b.do(ctx, http.MethodGet, path, nil, out)
+	return b.do(ctx, call{method: http.MethodGet, path: path}, nil, out)
+}
+
+// call is what is asked.
+type call struct {
+	method, path string
+	match        string // version that a change is based on; empty: any
 }
 
 // do makes a request. in and out may be nil; into a *[]byte goes the answer as it is.
-func (b *backend) do(ctx context.Context, method, path string, in, out any) error {
+func (b *backend) do(ctx context.Context, c call, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {
 		if err := json.NewEncoder(&body).Encode(in); err != nil {
 			return fmt.Errorf("encode request: %w", err)
 		}
 	}
-	r, err := http.NewRequestWithContext(rest.WithActor(ctx, b.actor), method, path, &body) //nolint:gosec // it never leaves the process
+	r, err := http.NewRequestWithContext(rest.WithActor(ctx, b.actor), c.method, c.path, &body) //nolint:gosec // it never leaves the process
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
 	}
-	r.RequestURI, r.RemoteAddr = path, b.remote
+	r.RequestURI, r.RemoteAddr = c.path, b.remote
 	maps.Copy(r.Header, b.via)
+	if c.match != "" {
+		r.Header.Set("If-Match", strconv.Quote(c.match))
+	}
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -89,7 +99,7 @@ func (b *backend) do(ctx context.Context, method, path string, in, out any) erro
 		return nil
 	}
 	if err := json.Unmarshal(w.body.Bytes(), out); err != nil {
-		return fmt.Errorf("read answer of %s %s: %w", method, path, err)
+		return fmt.Errorf("read answer of %s %s: %w", c.method, c.path, err)
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package site
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -39,7 +41,18 @@ type Form struct {
 	Values url.Values
 	Errors map[string]string // by field
 	Wrong  string            // what is wrong with all of it
+	// Differs are the fields in which what was typed is not what somebody else has
+	// stored meanwhile.
+	Differs []Difference
+
+	stored url.Values // what holds
 }
+
+// Difference is a field of which somebody else has changed the value.
+type Difference struct{ Name, Stored, Typed string }
+
+// versionField is the field with the version of what a form changes.
+const versionField = "version"
 
 // Value returns the text of a field.
 func (f *Form) Value(name string) string {
@@ -85,6 +98,27 @@ func (v *Visit) Fill(values url.Values) {
 	if v.Frame.Form == nil {
 		v.Frame.Form = &Form{Values: values}
 	}
+	v.Frame.Form.stored = values
+}
+
+// compare finds out what somebody else has changed since the form was filled. The form
+// is about their version from here on: to send it again replaces theirs.
+func (f *Form) compare() {
+	text := func(values []string) string {
+		t := strings.TrimSpace(strings.ReplaceAll(strings.Join(values, ", "), "\r\n", "\n"))
+		var b bytes.Buffer
+		if json.Compact(&b, []byte(t)) == nil {
+			return b.String() // however it is set
+		}
+		return t
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.stored)) {
+		if d := (Difference{name, text(f.stored[name]), text(f.Values[name])}); name != versionField && d.Stored != d.Typed {
+			f.Differs = append(f.Differs, d)
+		}
+	}
+	f.Values.Set(versionField, f.stored.Get(versionField))
+	f.Wrong = "Somebody else has changed it since you opened this form."
 }
 
 // Wrong is the problem of one field.
@@ -160,6 +194,9 @@ func (s *Site) showWrong(w http.ResponseWriter, v *Visit, a *Action, err error) 
 	if f.Content, loadErr = s.load(v, a.Form); loadErr != nil {
 		s.showProblem(w, f, err)
 		return
+	}
+	if p.Status == http.StatusPreconditionFailed {
+		form.compare()
 	}
 	s.render(w, p.Status, a.Form.Template, f)
 }

@@ -3,6 +3,7 @@ package site
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/ui/words"
@@ -59,4 +60,19 @@ func (v *Visit) TenantName(id string) string {
 		v.tenants[id] = Either(t.UID, t.ID)
 	}
 	return v.tenants[id]
+}
+
+// KeyNames returns the names of the newest keys by id, where the visitor may know
+// them.
+func (v *Visit) KeyNames() (map[string]string, error) {
+	names := map[string]string{v.Me.Key: v.Me.Name}
+	if v.Me.Scope != "admin" {
+		return names, nil
+	}
+	var list List[view.Key]
+	err := v.Get(v.Server("keys"), url.Values{"limit": {"100"}}, &list)
+	for _, k := range list.Data {
+		names[k.ID] = k.Name
+	}
+	return names, err
 }

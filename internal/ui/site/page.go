@@ -74,8 +74,9 @@ type Frame struct {
 // Place is an entry of the navigation.
 type Place struct {
 	Name, Path, Keys string
-	Operator         bool // only for keys that see all tenants
-	Inside           bool // not for visitors of the portal
+	Own              string // the path for keys that see one tenant; empty: it is the same
+	Operator         bool   // only for keys that see all tenants
+	Inside           bool   // not for visitors of the portal
 	Current          bool
 }
 
@@ -139,6 +140,9 @@ func (s *Site) frame(v *Visit, p *Page) *Frame {
 	for _, place := range s.cfg.Places {
 		if (!place.Operator || v.Me.Operator()) && (!place.Inside || !v.Me.Portal) {
 			place.Current = place.Name == p.Place
+			if place.Own != "" && !v.Me.Operator() {
+				place.Path = place.Own
+			}
 			f.Places = append(f.Places, place)
 		}
 	}

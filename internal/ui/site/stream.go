@@ -83,6 +83,10 @@ func (s *streams) leave(session [16]byte, lagged bool) {
 	}
 }
 
+// Again reports whether the page is there already, and looked at again for what has
+// changed: what takes long is left to that.
+func (v *Visit) Again() bool { return wantsStream(v.Request) }
+
 // wantsStream reports whether a request asks for what changes on a page instead of
 // the page. A page's stream has its address, and so all its state.
 func wantsStream(r *http.Request) bool {

@@ -53,7 +53,17 @@ func (v *Visit) Get(path string, query url.Values, out any) error {
 
 // Do changes something by the API. in and out may be nil.
 func (v *Visit) Do(method, path string, in, out any) error {
-	return v.backend.do(v.Request.Context(), method, path, in, out)
+	return v.backend.do(v.Request.Context(), call{method: method, path: path}, in, out)
+}
+
+// Patch changes an object, if it still has the version that the posted form was filled
+// with.
+func (v *Visit) Patch(path string, in, out any) error {
+	version := v.Posted(versionField)
+	if version == "" {
+		return &Problem{Status: http.StatusBadRequest, Detail: "The form does not say which version it changes. Open the page again and send it from there."}
+	}
+	return v.backend.do(v.Request.Context(), call{method: http.MethodPatch, path: path, match: version}, in, out)
 }
 
 // API returns a path of the API below the tenant that is looked at, or below all

@@ -93,11 +93,6 @@ func edit(v *site.Visit) (site.Done, error) {
 	if err != nil {
 		return site.Done{}, err
 	}
-	if v.Posted("version") != strconv.FormatInt(before.Version, 10) {
-		return site.Done{}, &site.Problem{
-			Status: http.StatusConflict, Detail: "Somebody else has changed this tenant since you opened the form. Open it again to see how it is now.",
-		}
-	}
 	in, err := fields(v)
 	if err != nil {
 		return site.Done{}, err
@@ -109,7 +104,7 @@ func edit(v *site.Visit) (site.Done, error) {
 	if in["policy"], err = replaced(before.Policy, in["policy"]); err != nil {
 		return site.Done{}, err
 	}
-	if err := v.Do(http.MethodPatch, v.Server("tenants", before.ID), in, nil); err != nil {
+	if err := v.Patch(v.Server("tenants", before.ID), in, nil); err != nil {
 		return site.Done{}, err
 	}
 	return site.Done{To: v.Frame.Link(tenantPath(before.ID)), Say: "The tenant is saved."}, nil

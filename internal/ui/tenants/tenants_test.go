@@ -28,9 +28,11 @@ func TestATenantIsMadeChangedAndDeleted(t *testing.T) {
 	b.Open(path).HasNot("quick", "Initech <b>")
 
 	stale := b.Post(path+"/edit", url.Values{"version": {"1"}, "name": {"Late"}})
-	if stale.Status != http.StatusConflict {
+	if stale.Status != http.StatusPreconditionFailed {
 		t.Errorf("a form of before: %d", stale.Status)
 	}
+	stale.Says("Somebody else has changed it since you opened this form.", "name Initech <b> Late", "uid initech –")
+	stale.Has(`name="version" value="2"`, `value="Late"`)
 	b.Open(path+"/delete").Says("Delete the tenant", "It cannot be undone", "Type initech to confirm")
 	wrong := b.Post(path+"/delete", url.Values{"typed": {"initec"}})
 	if wrong.Status != http.StatusUnprocessableEntity {

@@ -121,6 +121,7 @@ func New(t testing.TB, tune ...Tune) *World {
 		Store: w.DB, Ingest: &ingest{w: w}, Notifier: nobody{}, URLs: urls{}, Health: health{}, Vault: w.Vault, IDs: w.ids,
 		Version: "1.2.3", Now: w.Clock.Now, Log: log,
 		Settings:    []view.Setting{{Key: "retention.data", Value: "30d", Origin: "default"}, {Key: "smtp.password", Value: "***", Origin: "env"}},
+		Retention:   30 * 24 * time.Hour,
 		ReadTimeout: time.Minute, // no test is about it, and the machine may be busy
 	}
 	front := ui.Config{Vault: w.Vault, Logouts: w.DB, Version: "1.2.3", Node: "n1", Log: log, Now: w.Clock.Now}

@@ -67,8 +67,9 @@ func (g *DeadGroup) then() string {
 	}
 }
 
-// DeadLetters says how many there are and how long they stay.
-func DeadLetters(n int64, more bool, keep time.Duration, firstRemoved, now time.Time) Text {
+// DeadLetters says how many there are and how long they stay. first is until when the
+// first of them is kept; zero: that is not known.
+func DeadLetters(n int64, more bool, first, now time.Time) Text {
 	if n == 0 && !more {
 		return say("Nothing has been given up on.")
 	}
@@ -77,12 +78,16 @@ func DeadLetters(n int64, more bool, keep time.Duration, firstRemoved, now time.
 		verb = " has been given up on."
 	}
 	t := say(strong(start(countMore(n, more))), verb)
-	if keep > 0 {
-		t = say(t, " ", plural(n, "It stays with its whole log for ", "They stay with their whole log for "), Duration(keep))
-		if !firstRemoved.IsZero() {
-			t = say(t, "; ", plural(n, "it is removed ", "the first are removed "), until(firstRemoved, now))
-		}
-		t = say(t, ".")
+	if first.IsZero() {
+		return t
 	}
-	return t
+	return say(t, " ", plural(n, "It stays with its whole log, and is removed ", "They stay with their whole log; the first are removed "), removal(first, now), ".")
+}
+
+// removal is when retention takes away what is kept until a moment.
+func removal(kept, now time.Time) Part {
+	if kept.After(now) {
+		return until(kept, now)
+	}
+	return Part{Text: "soon"}
 }

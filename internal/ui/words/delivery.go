@@ -85,20 +85,24 @@ func (d *Delivery) dead(now time.Time) Sentence {
 		t = say(t, ", the last with ", code(Answer(v.Last.StatusCode, v.Last.Reason)))
 	}
 	t = say(t, ".")
+	kept := say("It is kept")
+	if end := timeOf(v.KeptUntil); !end.IsZero() {
+		kept = say(kept, ", and removed ", removal(end, now))
+	}
 	if v.Reason == nil {
-		return Sentence{t, say("It is kept. Redeliver when the cause is gone.")}
+		return Sentence{t, say(kept, ". Redeliver when the cause is gone.")}
 	}
 	t = say(t, " ", EndReasonOf(*v.Reason).explain())
+	then := ". Redeliver when the receiver is fixed."
 	switch *v.Reason {
 	case "permanent":
-		return Sentence{t, say("It is kept. Read the response, have the receiver fixed, then redeliver.")}
+		then = ". Read the response, have the receiver fixed, then redeliver."
 	case "gone":
-		return Sentence{t, say("It is kept. Redeliver only if the endpoint takes events again.")}
+		then = ". Redeliver only if the endpoint takes events again."
 	case "expired", "breaker_open":
-		return Sentence{t, say("It is kept. Redeliver when the endpoint delivers again.")}
-	default:
-		return Sentence{t, say("It is kept. Redeliver when the receiver is fixed.")}
+		then = ". Redeliver when the endpoint delivers again."
 	}
+	return Sentence{t, say(kept, then)}
 }
 
 func (d *Delivery) pending(now time.Time) Sentence {

@@ -70,6 +70,12 @@ func TestDeliverySentences(t *testing.T) {
 		"Given up at 03:12:40 after 1 attempt, the last with 500 server_error. The endpoint said that it is gone. It is kept. Redeliver only if the endpoint takes events again.":         ended("dead", "gone", 1),
 		"Given up at 03:12:40 after 1 attempt, the last with 500 server_error. Reason: moon. It is kept. Redeliver when the receiver is fixed.":                                           ended("dead", "moon", 1),
 		"Given up at 03:12:40 after 1 attempt, the last with 500 server_error. It is kept. Redeliver when the cause is gone.":                                                             ended("dead", "", 1),
+		"Given up after 1 attempt. Reason: moon. It is kept, and removed in 6 d 12 h. Redeliver when the receiver is fixed.": {
+			Delivery: view.Delivery{Status: "dead", Reason: new("moon"), Attempts: 1, KeptUntil: stamp(156 * time.Hour)},
+		},
+		"Given up after 1 attempt. Reason: moon. It is kept, and removed soon. Redeliver when the receiver is fixed.": {
+			Delivery: view.Delivery{Status: "dead", Reason: new("moon"), Attempts: 1, KeptUntil: stamp(-time.Minute)},
+		},
 		"Given up without an attempt. It was due while the breaker was open, and its policy does not hold deliveries then. It is kept. Redeliver when the endpoint delivers again.": {
 			Delivery: view.Delivery{Status: "dead", Reason: new("breaker_open")},
 		},

@@ -132,10 +132,11 @@ func TestDeadLetters(t *testing.T) {
 		checkStyle(t, g.Reason, want)
 	}
 	for want, got := range map[string]words.Text{
-		"Nothing has been given up on.": words.DeadLetters(0, false, 0, time.Time{}, now),
-		"1 delivery has been given up on. It stays with its whole log for 30 d; it is removed in 18 d.":                    words.DeadLetters(1, false, 720*time.Hour, now.Add(432*time.Hour), now),
-		"37,310 deliveries have been given up on. They stay with their whole log for 30 d; the first are removed in 18 d.": words.DeadLetters(37310, false, 720*time.Hour, now.Add(432*time.Hour), now),
-		"At least 100,000 deliveries have been given up on.":                                                               words.DeadLetters(100000, true, 0, time.Time{}, now),
+		"Nothing has been given up on.": words.DeadLetters(0, false, time.Time{}, now),
+		"1 delivery has been given up on. It stays with its whole log, and is removed in 18 d.":                   words.DeadLetters(1, false, now.Add(432*time.Hour), now),
+		"37,310 deliveries have been given up on. They stay with their whole log; the first are removed in 18 d.": words.DeadLetters(37310, false, now.Add(432*time.Hour), now),
+		"2 deliveries have been given up on. They stay with their whole log; the first are removed soon.":         words.DeadLetters(2, false, now, now),
+		"At least 100,000 deliveries have been given up on.":                                                      words.DeadLetters(100000, true, time.Time{}, now),
 	} {
 		same(t, "dead letters", got.String(), want)
 	}

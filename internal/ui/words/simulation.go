@@ -21,27 +21,60 @@ var destinations = map[string]string{
 // Destination says what a simulated destination does; "" if it is none.
 func Destination(name string) string { return destinations[name] }
 
-// SimulationSentence says what became of a simulated outage.
+// SimulationSentence says what became of a simulated outage: in the middle of all its
+// runs, if there are several.
 func SimulationSentence(s *view.Simulation) Text {
-	crashed := say(", and the endpoint does not crash again")
-	if unbreakable(s) {
-		crashed = nil
+	f := figures(s)
+	peak := say("Arrivals reach ", strong(times(f.PeakOverCapacity)))
+	if s.Median != nil {
+		peak = say("Median of ", strong(Number(s.Runs)), " runs: arrivals reach ", strong(times(f.PeakOverCapacity)))
 	}
-	if s.Recrashes > 0 {
-		crashed = say(", and the endpoint crashes again ", strong(Count(s.Recrashes, "time", "times")))
+	return say(peak, crashes(s, f), backlogEnds(f))
+}
+
+// RunSentence says what became of the run that is shown.
+func RunSentence(s *view.Simulation) Text {
+	one := *s
+	one.Median = nil
+	return SimulationSentence(&one)
+}
+
+// figures are the median of all runs, or those of the only one.
+func figures(s *view.Simulation) *view.RunFigures {
+	if s.Median != nil {
+		return s.Median
 	}
-	if s.Recrashes >= mostCrashes {
-		crashed = say(crashed, ", where the run stops")
+	return &s.RunFigures
+}
+
+// crashes tells whether the destination crashes again, in a clause.
+func crashes(s *view.Simulation, f *view.RunFigures) Text {
+	var t Text
+	switch {
+	case s.Median != nil && s.CrashedRuns > 0:
+		t = say(", and the endpoint crashes again in ", strong(Number(s.CrashedRuns)+" of them"))
+	case f.Recrashes > 0:
+		t = say(", and the endpoint crashes again ", strong(Count(f.Recrashes, "time", "times")))
+	case !unbreakable(s):
+		t = say(", and the endpoint does not crash again")
 	}
-	drained := say("The backlog of ", Count(s.Backlog, "event", "events"), " does not go away")
-	if s.DrainSeconds != nil {
-		drained = say("The backlog of ", Count(s.Backlog, "event", "events"), " is gone ", strong(Duration(lasts(*s.DrainSeconds))), " after the recovery")
+	if f.Recrashes >= mostCrashes {
+		t = say(t, ", where a run stops")
+	}
+	return say(t, ".")
+}
+
+// backlogEnds tells what becomes of the backlog, with a blank before it.
+func backlogEnds(f *view.RunFigures) Text {
+	drained := say(" The backlog of ", Count(f.Backlog, "event", "events"), " does not go away")
+	if f.DrainSeconds != nil {
+		drained = say(" The backlog of ", Count(f.Backlog, "event", "events"), " is gone ", strong(Duration(lasts(*f.DrainSeconds))), " after the recovery")
 	}
 	lost := say("nothing is given up")
-	if s.Dead > 0 {
-		lost = say(strong(Percent(100*float64(s.Dead)/float64(max(s.Events, 1)))), " of all events are given up")
+	if f.Dead > 0 {
+		lost = say(strong(Percent(100*float64(f.Dead)/float64(max(f.Events, 1)))), " of all events are given up")
 	}
-	return say("Arrivals reach ", strong(times(s.PeakOverCapacity)), crashed, ". ", drained, ", and ", lost, ".")
+	return say(drained, ", and ", lost, ".")
 }
 
 // unbreakable reports whether no load makes the destination crash: it refuses what is
@@ -78,45 +111,53 @@ type SimulationRow struct{ Name, Own, Rival string }
 // SimulationRows are the figures of a simulation, and of the one that it is compared
 // with, if there is one.
 func SimulationRows(own, rival *view.Simulation) []SimulationRow {
-	var rows []SimulationRow
+	rows := []SimulationRow{{Name: "Crashed again", Own: crashedAgain(own)}}
+	if rival != nil {
+		rows[0].Rival = crashedAgain(rival)
+	}
 	for _, r := range []struct {
 		name  string
-		value func(*view.Simulation) string
+		value func(*view.RunFigures) string
 	}{
-		{"Crashed again", func(s *view.Simulation) string {
-			switch {
-			case unbreakable(s):
-				return None
-			case s.Recrashes == 0:
-				return "no"
-			}
-			return Count(s.Recrashes, "time", "times")
-		}},
-		{"Peak arrivals", func(s *view.Simulation) string { return times(s.PeakOverCapacity) }},
-		{"First delivery after the recovery", func(s *view.Simulation) string { return secondsOr(s.DetectSeconds, "never") }},
-		{"Drained after", func(s *view.Simulation) string { return secondsOr(s.DrainSeconds, "never") }},
-		{"Drain, times the optimum", func(s *view.Simulation) string {
-			if s.DrainOverOptimum == nil {
+		{"Peak arrivals", func(f *view.RunFigures) string { return times(f.PeakOverCapacity) }},
+		{"First delivery after the recovery", func(f *view.RunFigures) string { return secondsOr(f.DetectSeconds, "never") }},
+		{"Drained after", func(f *view.RunFigures) string { return secondsOr(f.DrainSeconds, "never") }},
+		{"Drain, times the optimum", func(f *view.RunFigures) string {
+			if f.DrainOverOptimum == nil {
 				return None
 			}
-			return Decimal(*s.DrainOverOptimum, 2)
+			return Decimal(*f.DrainOverOptimum, 2)
 		}},
-		{"Failed attempts per event", func(s *view.Simulation) string { return trim(s.Waste, 3) }},
-		{"Given up", func(s *view.Simulation) string {
-			if s.Dead == 0 {
+		{"Failed attempts per event", func(f *view.RunFigures) string { return trim(f.Waste, 3) }},
+		{"Given up", func(f *view.RunFigures) string {
+			if f.Dead == 0 {
 				return "0"
 			}
-			return Number(s.Dead) + ", " + Percent(100*float64(s.Dead)/float64(max(s.Events, 1)))
+			return Number(f.Dead) + ", " + Percent(100*float64(f.Dead)/float64(max(f.Events, 1)))
 		}},
-		{"New events late, p99", func(s *view.Simulation) string { return secondsOr(s.LiveP99Seconds, None) }},
+		{"New events late, p99", func(f *view.RunFigures) string { return secondsOr(f.LiveP99Seconds, None) }},
 	} {
-		row := SimulationRow{Name: r.name, Own: r.value(own)}
+		row := SimulationRow{Name: r.name, Own: r.value(figures(own))}
 		if rival != nil {
-			row.Rival = r.value(rival)
+			row.Rival = r.value(figures(rival))
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// crashedAgain says how often.
+func crashedAgain(s *view.Simulation) string {
+	switch {
+	case unbreakable(s):
+		return None
+	case s.Median != nil && s.CrashedRuns > 0:
+		return "in " + Number(s.CrashedRuns) + " of " + Number(s.Runs) + " runs"
+	case figures(s).Recrashes == 0:
+		return "no"
+	default:
+		return Count(s.Recrashes, "time", "times")
+	}
 }
 
 func secondsOr(s *float64, none string) string {

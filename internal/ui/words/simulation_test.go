@@ -9,17 +9,25 @@ import (
 
 func TestSimulationSentences(t *testing.T) {
 	t.Parallel()
-	calm := view.Simulation{Events: 21_633, Backlog: 7429, Capacity: 50, PeakOverCapacity: 1.28, DrainSeconds: new(331.2), DrainOverOptimum: new(1.11), Waste: 0.0031, DetectSeconds: new(4.26)}
-	storm := view.Simulation{Events: 32_285, Backlog: 1, Capacity: 50, PeakOverCapacity: 277.94, Recrashes: 10, Dead: 16_223, Waste: 3.51}
+	calm := view.Simulation{Capacity: 50, RunFigures: view.RunFigures{
+		Events: 21_633, Backlog: 7429, PeakOverCapacity: 1.28, DrainSeconds: new(331.2), DrainOverOptimum: new(1.11), Waste: 0.0031, DetectSeconds: new(4.26),
+	}}
+	storm := view.Simulation{Capacity: 50, RunFigures: view.RunFigures{Events: 32_285, Backlog: 1, PeakOverCapacity: 277.94, Recrashes: 10, Dead: 16_223, Waste: 3.51}}
 	few := calm
 	few.Recrashes, few.Dead = 1, 1
 	refusing := calm
 	refusing.Destination = "refuse"
+	several, crashing := storm, calm // the run that is shown is not the middle of all
+	several.Runs, several.Median = 13, &calm.RunFigures
+	crashing.Runs, crashing.CrashedRuns, crashing.Median = 20, 11, &storm.RunFigures
+	same(t, "the run shown", words.RunSentence(&several).String(), words.SimulationSentence(&storm).String())
 	for want, s := range map[string]view.Simulation{
-		"Arrivals reach 1.3 × capacity, and the endpoint does not crash again. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and nothing is given up.":                 calm,
-		"Arrivals reach 278 × capacity, and the endpoint crashes again 10 times, where the run stops. The backlog of 1 event does not go away, and 50.2 % of all events are given up.":    storm,
-		"Arrivals reach 1.3 × capacity, and the endpoint crashes again 1 time. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and < 0.01 % of all events are given up.": few,
-		"Arrivals reach 1.3 × capacity. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and nothing is given up.":                                                        refusing,
+		"Median of 13 runs: arrivals reach 1.3 × capacity, and the endpoint does not crash again. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and nothing is given up.":                 several,
+		"Median of 20 runs: arrivals reach 278 × capacity, and the endpoint crashes again in 11 of them, where a run stops. The backlog of 1 event does not go away, and 50.2 % of all events are given up.": crashing,
+		"Arrivals reach 1.3 × capacity, and the endpoint does not crash again. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and nothing is given up.":                                    calm,
+		"Arrivals reach 278 × capacity, and the endpoint crashes again 10 times, where a run stops. The backlog of 1 event does not go away, and 50.2 % of all events are given up.":                         storm,
+		"Arrivals reach 1.3 × capacity, and the endpoint crashes again 1 time. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and < 0.01 % of all events are given up.":                    few,
+		"Arrivals reach 1.3 × capacity. The backlog of 7,429 events is gone 5 m 31 s after the recovery, and nothing is given up.":                                                                           refusing,
 	} {
 		same(t, "simulation", words.SimulationSentence(&s).String(), want)
 		checkStyle(t, "simulation", want)
@@ -41,6 +49,9 @@ func TestSimulationSentences(t *testing.T) {
 		if !found {
 			t.Errorf("no %+v in %+v", want, rows)
 		}
+	}
+	if r := words.SimulationRows(&several, &crashing)[0]; r.Own != "no" || r.Rival != "in 11 of 20 runs" {
+		t.Errorf("several runs: %+v", r)
 	}
 	for _, r := range words.SimulationRows(&storm, nil) {
 		if r.Rival != "" {
