@@ -125,7 +125,8 @@ func (h *house) write() (w written) {
 	return w
 }
 
-// pages are those that show it; some are not for visitors of the portal, some for operators only.
+// pages are those that show it; some are not for visitors of the portal, some for operators
+// only. Operators look at what everybody would see alike.
 func (w *written) pages() (all, inside, operator []string) {
 	ep := "/ui/endpoints/" + w.endpoint
 	all = []string{
@@ -134,11 +135,12 @@ func (w *written) pages() (all, inside, operator []string) {
 		"/ui/find?q=" + url.QueryEscape(hostile[:400]), "/ui/find?q=" + url.QueryEscape(short), "/ui/events?q=" + url.QueryEscape(short),
 		"/ui/deliveries?type=" + url.QueryEscape(vectors[1]) + "&status=" + url.QueryEscape(vectors[3]), "/ui/deliveries/" + w.deliveries[0] + "/redeliver",
 	}
-	for _, id := range w.deliveries {
-		all = append(all, "/ui/deliveries/"+id, "/ui/deliveries/"+id+"?tab=request")
-	}
+	all = append(all, "/ui/deliveries/"+w.deliveries[0], "/ui/deliveries/"+w.deliveries[0]+"?tab=request")
 	inside = []string{"/ui/settings/audit", "/ui/playground?policy=" + url.QueryEscape(vectors[7])}
 	operator = []string{"/ui/settings/keys", "/ui/settings", "/ui/settings/config", "/ui/tenants", "/ui/tenants/evil", "/ui/tenants/evil/edit", "/ui?tenant=evil"}
+	for _, id := range w.deliveries[1:] {
+		operator = append(operator, "/ui/deliveries/"+id)
+	}
 	return all, inside, operator
 }
 
