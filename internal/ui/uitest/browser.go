@@ -17,6 +17,8 @@ type Browser struct {
 	t       testing.TB
 	h       http.Handler
 	cookies map[string]*http.Cookie
+	token   string // of the session of, which is asked for once
+	of      string
 	Header  http.Header // sent with every request
 }
 
@@ -112,12 +114,22 @@ func (b *Browser) Want(status int, path string) *Page {
 // Token is what forms of this login carry.
 func (b *Browser) Token() string {
 	b.t.Helper()
+	session := ""
+	for _, name := range []string{"bw_session", "bw_portal"} {
+		if c := b.cookies[name]; c != nil {
+			session += c.Value + " "
+		}
+	}
+	if session != "" && session == b.of {
+		return b.token
+	}
 	p := b.Send(http.MethodGet, "/ui/login/token", nil) // any page has the form to log out
 	m := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(p.Body)
 	if m == nil {
 		b.t.Fatalf("no form has a token: %d\n%s", p.Status, p.Text())
 	}
-	return html.UnescapeString(m[1])
+	b.token, b.of = html.UnescapeString(m[1]), session
+	return b.token
 }
 
 // Post sends a form, with its token.

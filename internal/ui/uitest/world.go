@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -106,8 +107,11 @@ type Tune struct {
 func New(t testing.TB, tune ...Tune) *World {
 	t.Helper()
 	w := &World{T: t, Clock: &Clock{t: Start}, Log: &Log{}, epochs: map[int]int64{}}
-	var err error
-	w.DB, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), sqlite.FileName), sqlite.Options{})
+	file := filepath.Join(t.TempDir(), sqlite.FileName)
+	fresh, err := empty()
+	w.OK(err)
+	w.OK(os.WriteFile(file, fresh, 0o600))
+	w.DB, err = sqlite.Open(t.Context(), file, sqlite.Options{})
 	w.OK(err)
 	t.Cleanup(func() { w.OK(w.DB.Close()) })
 	w.ids, err = hook.NewIDSource(1, 0)
@@ -142,6 +146,25 @@ func New(t testing.TB, tune ...Tune) *World {
 	w.populate()
 	return w
 }
+
+// empty is a store in which there is nothing. To make one takes most of the time of a
+// new world, so it is made once and copied.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "uitest-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, sqlite.FileName)
+	db, err := sqlite.Open(context.Background(), file, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+})
 
 func (w *World) populate() {
 	w.Admin = w.Key(0, hook.ScopeAdmin)
