@@ -157,7 +157,7 @@ func TestNothingThatOthersWroteRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	visitor.do("open the link", chromedp.Navigate(h.url+at.RequestURI()))
-	visitor.eventually("the portal opens", func() bool { return visitor.path() == "/ui" })
+	visitor.eventually("the portal opens", func() bool { return visitor.path() == "/ui" && visitor.has("nav .brand") })
 	if brand := get(visitor, "read the vendor", chromedp.Evaluate[string](`document.querySelector("nav .brand").textContent.trim()`)); brand != vectors[1]+vectors[2] || !visitor.has("nav .brand img.logo") {
 		t.Errorf("the vendor is called %q", brand)
 	}
