@@ -63,6 +63,7 @@ type Store interface {
 	store.Overview
 	store.AlertLog
 	store.AlertChannels
+	store.Answers
 	ListOperational(ctx context.Context, f store.OperationalFilter, p store.Page) ([]hook.OperationalEvent, error)
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
 	Event(ctx context.Context, tenant, id hook.ID) (hook.Event, error)
@@ -145,7 +146,7 @@ func New(cfg Config) (*API, error) {
 	}
 	if a.server, err = rest.New(rest.Config{
 		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version,
-		Keys: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,
+		Keys: cfg.Store, Answers: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,
 		TrustedProxies: cfg.TrustedProxies, KeyWriteRate: cfg.KeyWriteRate, ControlRoom: cfg.ControlRoom,
 		LargestAnswer: cfg.MaxPayload, ReadTimeout: cfg.ReadTimeout, Log: cfg.Log, Now: cfg.Now,
 	}); err != nil {

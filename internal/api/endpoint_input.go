@@ -28,7 +28,7 @@ type endpointCreate struct {
 	rest.TenantPath
 	Body struct {
 		URL         string            `json:"url" maxLength:"2048"`
-		Types       []string          `json:"types,omitempty" maxItems:"100" doc:"Event types: order.paid, order.*, or * (the default)."`
+		Types       []string          `json:"types,omitempty" minItems:"1" maxItems:"100" doc:"Event types: order.paid, order.*, or * (the default)."`
 		UID         string            `json:"uid,omitempty" doc:"Your own name for it, unique within the tenant."`
 		Description string            `json:"description,omitempty" maxLength:"1000"`
 		Policy      json.RawMessage   `json:"policy,omitempty" doc:"The endpoint's policy level."`
@@ -47,7 +47,7 @@ type endpointPatch struct {
 	rest.IfMatch
 	Body struct {
 		URL         rest.Change[string]             `json:"url,omitzero" maxLength:"2048"`
-		Types       rest.Change[[]string]           `json:"types,omitzero" maxItems:"100"`
+		Types       rest.Change[[]string]           `json:"types,omitzero" minItems:"1" maxItems:"100"`
 		UID         rest.Change[string]             `json:"uid,omitzero"`
 		Description rest.Change[string]             `json:"description,omitzero" maxLength:"1000"`
 		Policy      rest.Change[json.RawMessage]    `json:"policy,omitzero" doc:"Merged into the stored level."`

@@ -411,7 +411,7 @@ func (w *world) dump(tables ...string) string {
 		tables = []string{
 			"tenants", "endpoints", "secrets", "events", "idempotency_keys", "deliveries", "attempts",
 			"policies", "api_keys", "audit", "lanes", "tenant_usage", "replays", "lane_watch", "operational_events",
-			"alerts", "notices", "alert_channels", "named_policies",
+			"alerts", "notices", "alert_channels", "named_policies", "kept_answers",
 		}
 	}
 	var out strings.Builder

@@ -105,6 +105,8 @@ func TestWrongRequestsAreRefusedWithoutATrace(t *testing.T) { //nolint:tparallel
 		"url of wrong type":        {post, E, wk, `{"url":5}`, nil, 422, "validation_failed", "url"},
 		"blocked url":              {post, E, wk, `{"url":"https://169.254.169.254/"}`, nil, 422, "url_blocked", "url"},
 		"bad pattern":              {post, E, wk, `{` + url + `,"types":["ok","a..b"]}`, nil, 422, "type_invalid", "types[1]"},
+		"no types":                 {post, E, wk, `{` + url + `,"types":[]}`, nil, 422, "validation_failed", "types"},
+		"change to no types":       {patch, E + "/main", wk, `{"types":[]}`, nil, 422, "validation_failed", "types"},
 		"uid like an id":           {post, E, wk, `{` + url + `,"uid":"ep_x"}`, nil, 422, "validation_failed", "uid"},
 		"uid with space":           {post, E, wk, `{` + url + `,"uid":"a b"}`, nil, 422, "validation_failed", "uid"},
 		"uid taken":                {post, E, wk, `{` + url + `,"uid":"main"}`, nil, 409, "uid_taken", ""},

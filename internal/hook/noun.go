@@ -242,6 +242,7 @@ type Audit struct {
 	RequestID string
 	RemoteIP  string
 	At        time.Time
+	Claim     *Claim // of a request under an idempotency key; not part of the record
 }
 
 // Node is one serving process, known by a name that outlives its restarts.

@@ -45,6 +45,7 @@ type DB interface {
 	Alerting
 	QueueReader
 	Logouts
+	Answers
 
 	// Shared reports whether several nodes may work on this database. When it
 	// is false there is one owner, leases never expire and no hints are needed.

@@ -22,6 +22,7 @@ func (s *Server) Audit(c *Call, tenant hook.ID, action, subject string, diff any
 		RemoteIP:  c.remote().String(),
 		At:        c.Now,
 		Diff:      json.RawMessage("{}"),
+		Claim:     c.claim,
 	}
 	if b, err := json.Marshal(diff); err == nil && diff != nil {
 		rec.Diff = boundedDiff(b)

@@ -24,6 +24,10 @@ type Call struct {
 	route  *route
 	path   string // of the request, objects as the client named them
 	query  url.Values
+	// claim is that of a request under an idempotency key; nil: there is none.
+	// repeated tells that another request has it.
+	claim    *hook.Claim
+	repeated bool
 	// release gives back what the answer holds; nil: nothing.
 	release func()
 }

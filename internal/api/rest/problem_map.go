@@ -83,6 +83,7 @@ var sentinels = []struct {
 	{hook.ErrTooManySecrets, http.StatusConflict, "state_conflict", 0},
 	{hook.ErrTenantNotEmpty, http.StatusConflict, "tenant_not_empty", 0},
 	{hook.ErrLastAdminKey, http.StatusConflict, "last_admin_key", 0},
+	{hook.ErrRepeated, http.StatusConflict, "state_conflict", 0},
 	{hook.ErrKeyReused, http.StatusConflict, "idempotency_key_reused", 0},
 	{hook.ErrFanoutTooBig, http.StatusUnprocessableEntity, "fanout_too_large", 0},
 	{hook.ErrTooLarge, http.StatusRequestEntityTooLarge, "payload_too_large", 0},
@@ -108,6 +109,7 @@ var details = map[error]string{
 // here, because the answer must not carry its text.
 func (s *Server) Problem(c *Call, err error) *Problem {
 	p := problemOf(err)
+	c.repeated = c.repeated || errors.Is(err, hook.ErrRepeated)
 	if p == nil {
 		s.log.Error("request failed", "request_id", c.ID, "error", err)
 		p = NewProblem(http.StatusInternalServerError, "internal", "something went wrong on our side")

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,7 @@ type route struct {
 	params  map[string]bool // query parameters; true: may be repeated
 	body    bodyRule
 	maxBody int64
+	once    bool // takes an idempotency key
 }
 
 // bodyRule says how a request body is read before the handler runs.
@@ -80,11 +82,11 @@ func (s *Server) Routes() []Route {
 	return out
 }
 
-// metaNeed and metaOwnBody are how an operation tells handle what it does not
-// say in the document.
+// These are how an operation tells handle what it does not say in the document.
 const (
 	metaNeed    = "need"
 	metaOwnBody = "own body"
+	metaOnce    = "once"
 )
 
 // Group adds routes that stand under one tag in the document.
@@ -124,6 +126,7 @@ func Add[I, O any](g Group, n Need, pattern, id, summary string, fn func(context
 	}
 	s := g.server
 	s.describe(&op, n)
+	describeKey(&op, n, reflect.TypeFor[I]())
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		out, err := fn(ctx, c, in)
@@ -186,6 +189,7 @@ func newRoute(op *huma.Operation) *route {
 		need:    n,
 		params:  map[string]bool{},
 		maxBody: maxControlBody,
+		once:    op.Metadata[metaOnce] != nil,
 	}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
@@ -216,6 +220,10 @@ func (s *Server) serveRoute(rt *route, w http.ResponseWriter, r *http.Request, h
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.ReadTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)
+	}
+	if rt.once && s.cfg.Answers != nil && len(r.Header[idempotencyKey]) > 0 {
+		s.once(c, w, r, h)
+		return
 	}
 	h(w, r)
 }

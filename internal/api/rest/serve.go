@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -102,20 +103,50 @@ type answer struct {
 	http.ResponseWriter
 	call   Call
 	status int
+	held   *bytes.Buffer // what is not sent yet; nil: everything is sent at once
 }
 
 func (w *answer) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 	}
-	w.ResponseWriter.WriteHeader(status)
+	if w.held == nil {
+		w.ResponseWriter.WriteHeader(status)
+	}
 }
 
 func (w *answer) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
+	if w.held != nil {
+		return w.held.Write(b)
+	}
 	return w.ResponseWriter.Write(b)
+}
+
+// hold keeps the answer back until release or drop, and returns its body.
+func (w *answer) hold() *bytes.Buffer {
+	w.held = new(bytes.Buffer)
+	return w.held
+}
+
+// release sends what was held.
+func (w *answer) release() {
+	body := w.held.Bytes()
+	w.held = nil
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	w.ResponseWriter.WriteHeader(w.status)
+	_, _ = w.ResponseWriter.Write(body) // a client that has left is not our concern
+}
+
+// drop forgets what was held, if something still is.
+func (w *answer) drop() {
+	if w.held != nil {
+		w.held, w.status = nil, 0
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -29,11 +29,12 @@ import (
 type Config struct {
 	Title, About, Version string // of the document
 
-	Keys store.Keys
+	Keys    store.Keys
+	Answers store.Answers // to requests under idempotency keys; nil: keys are not heeded
 	// FindTenant returns the tenant that a path names by id or uid, or
 	// hook.ErrNotFound.
 	FindTenant func(ctx context.Context, text string) (hook.ID, error)
-	Vault      *vault.Vault // seals cursors
+	Vault      *vault.Vault // seals cursors and kept answers
 	IDs        *hook.IDSource
 
 	TrustedProxies Proxies          // whose X-Forwarded-For is believed; none: nobody's

@@ -12,6 +12,8 @@ const (
 DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < $1 ORDER BY id LIMIT $2)`
 	deleteExpiredSecrets = `
 DELETE FROM secrets WHERE id IN (SELECT id FROM secrets WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
+	deleteExpiredAnswers = `
+DELETE FROM kept_answers WHERE expires_at IN (SELECT expires_at FROM kept_answers WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
 	deleteOldReplays = `
 DELETE FROM replays WHERE id IN (SELECT id FROM replays WHERE state >= 3 AND finished_at < $1 LIMIT $2)`
 	deleteOldOperational = `
@@ -27,7 +29,7 @@ DELETE FROM operational_events WHERE id IN (SELECT id FROM operational_events WH
 // attempts; more tells that some is left. The dialect says how it removes
 // idempotency keys that have expired by a moment, up to a limit.
 func Prune(exec func(query string, args ...any) (int64, error), p store.PruneStep, expiredKeys string, out *store.Pruned) (more bool, err error) {
-	var secrets, operational, rest int64
+	var secrets, answers, operational, rest int64
 	lost := p.Now.Add(-store.WatchLostAfter)
 	for _, step := range []struct {
 		what  string
@@ -37,6 +39,7 @@ func Prune(exec func(query string, args ...any) (int64, error), p store.PruneSte
 	}{
 		{"expired keys", &out.Keys, expiredKeys, []any{p.Now, p.Limit}},
 		{"expired secrets", &secrets, deleteExpiredSecrets, []any{p.Now, p.Limit}},
+		{"expired answers", &answers, deleteExpiredAnswers, []any{p.Now, p.Limit}},
 		{"old audit records", &out.Audit, deleteOldAudit, []any{hook.IDFloor(p.AuditBefore), p.Limit}},
 		{"old operational events", &operational, deleteOldOperational, []any{hook.IDFloor(p.Before), p.Limit}},
 		{"old replays", &rest, deleteOldReplays, []any{p.Before, p.Limit}},
@@ -48,5 +51,5 @@ func Prune(exec func(query string, args ...any) (int64, error), p store.PruneSte
 		}
 	}
 	full := int64(p.Limit)
-	return out.Keys == full || out.Audit == full || secrets == full || operational == full, nil
+	return out.Keys == full || out.Audit == full || secrets == full || answers >= full || operational == full, nil
 }

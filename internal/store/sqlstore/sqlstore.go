@@ -190,8 +190,12 @@ func mismatchOrAbsent(tx Tx, exists string, args ...any) error {
 const insertAudit = `
 INSERT INTO audit (id, tenant_id, actor, action, subject, diff, request_id, remote_ip, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-// WriteAudit stores the record of a change in the change's own transaction.
+// WriteAudit stores the record of a change in the change's own transaction, and the
+// claim of the request that asked for it.
 func WriteAudit(tx Tx, a hook.Audit) error {
+	if err := claim(tx, &a); err != nil {
+		return err
+	}
 	var diff any
 	if len(a.Diff) > 0 {
 		diff = a.Diff

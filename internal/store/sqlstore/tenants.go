@@ -120,6 +120,7 @@ var tenantRemains = [...]string{
 	`DELETE FROM api_keys WHERE tenant_id = $1`,
 	`DELETE FROM tenant_usage WHERE tenant_id = $1`,
 	`DELETE FROM replays WHERE tenant_id = $1`,
+	`DELETE FROM kept_answers WHERE tenant_id = $1`,
 	`DELETE FROM notices WHERE result = 1 AND channel_id IN (SELECT id FROM alert_channels WHERE tenant_id = $1)`,
 	`DELETE FROM alert_channels WHERE tenant_id = $1`,
 	`DELETE FROM tenants WHERE id = $1`,

@@ -30,10 +30,10 @@ func (w *world) policy(name, body string) hook.NamedPolicy {
 	return p
 }
 
-// use makes a tenant or an endpoint of it refer to a policy.
-func (w *world) use(ten *hook.Tenant, name string) {
+// useGold makes a tenant refer to the policy gold.
+func (w *world) useGold(ten *hook.Tenant) {
 	w.t.Helper()
-	ten.PolicyName, ten.Policy = name, json.RawMessage(`{"preset":"`+name+`"}`)
+	ten.PolicyName, ten.Policy = "gold", json.RawMessage(`{"preset":"gold"}`)
 	stored, err := w.db.UpdateTenant(w.ctx(), *ten, w.audit(ten.ID, "tenant.update"))
 	w.check(err, "UpdateTenant")
 	*ten = stored
@@ -73,7 +73,7 @@ func policyNames(w *world) {
 func policyCarried(w *world) {
 	gold, silver := w.policy("gold", `{"preset":"full-5"}`), w.policy("silver", `{"concurrency":3}`)
 	ten := w.tenant()
-	w.use(&ten, "gold")
+	w.useGold(&ten)
 	e := w.endpointUsing(ten, "silver", `{"preset":"silver"}`)
 	plain := w.endpoint(ten)
 
@@ -121,7 +121,7 @@ func second[T any](_ T, err error) error { return err }
 func policyUpdate(w *world) {
 	gold := w.policy("gold", `{"preset":"full-5"}`)
 	direct, through, none := w.tenant(), w.tenant(), w.tenant()
-	w.use(&direct, "gold")
+	w.useGold(&direct)
 	w.endpointUsing(through, "gold", `{"preset":"gold"}`)
 	w.endpointUsing(through, "gold", `{"preset":"gold"}`)
 	gone := w.endpointUsing(none, "gold", `{"preset":"gold"}`)
@@ -165,7 +165,7 @@ func policyUpdate(w *world) {
 func policyDelete(w *world) {
 	w.policy("gold", `{}`)
 	ten := w.tenant()
-	w.use(&ten, "gold")
+	w.useGold(&ten)
 	e := w.endpointUsing(ten, "gold", `{"preset":"gold"}`)
 	p, err := w.db.DeletePolicy(w.ctx(), "gold", w.audit(0, "policy.delete"))
 	w.wantErr(err, hook.ErrStateConflict, "DeletePolicy in use")
@@ -186,7 +186,7 @@ func policyDelete(w *world) {
 func policyUsers(w *world) {
 	gold, silver := w.policy("gold", `{"preset":"full-5"}`), w.policy("silver", `{"concurrency":3}`)
 	one, two := w.tenant(), w.tenant()
-	w.use(&one, "gold")
+	w.useGold(&one)
 	through := w.endpointUsing(one, "silver", `{"preset":"silver"}`)
 	w.endpointUsing(one, "silver", `{"preset":"silver"}`) // says the same
 	direct := w.endpointUsing(two, "gold", `{"preset":"gold"}`)

@@ -60,6 +60,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Notices", noticeTests},
 		{"Channels", channelTests},
 		{"Policies", policyTests},
+		{"Answers", answerTests},
 		{"Queues", queueTests},
 		{"Logouts", logoutTests},
 		{"Prune", pruneTests},

@@ -286,8 +286,13 @@ func levelOf(f url.Values) (json.RawMessage, error) {
 	return out, err
 }
 
+// typesOf reads the field of types; an empty one means all of them.
 func typesOf(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+	types := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+	if len(types) == 0 {
+		return []string{"*"}
+	}
+	return types
 }
 
 func signaturesOf(f url.Values) []view.Signature {
