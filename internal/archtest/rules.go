@@ -194,9 +194,10 @@ var allowed = map[string]imports{
 	"internal/lab/bench/relay":     {own: in("internal/egress", "internal/headroom")},
 	"internal/lab/bench/wire":      {},
 
+	"internal/cli/kit": {own: in("internal/api/view", "internal/config"), libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag")},
 	"internal/cli": {
 		own: in(
-			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
+			"internal/api/view", "internal/app", "internal/cli/kit", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
 			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
@@ -270,7 +271,7 @@ var (
 	// collector of traces, the load generator and its yardstick, the invented
 	// destinations of tests.
 	mayConnect = set(
-		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
+		"internal/egress", "internal/cli/kit", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
 		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire",
 		"test/seed",
 	)

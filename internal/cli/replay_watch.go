@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 )
 
 func (s *session) replayWatch() *cobra.Command {
 	return &cobra.Command{
-		Use: "watch REPLAY", Short: "Follow a replay to its end", Args: wantArgs(1, 1),
+		Use: "watch REPLAY", Short: "Follow a replay to its end", Args: kit.WantArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := s.client()
+			c, err := s.Client()
 			if err != nil {
 				return err
 			}
@@ -36,14 +38,14 @@ const (
 
 // watchReplay follows a replay until it ends or waits for a person. An
 // interruption stops the watching, not the replay.
-func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
-	bar := progressBar{session: s, moving: isTerminal(s.Stderr)}
+func (s *session) watchReplay(ctx context.Context, c *kit.Client, id string) error {
+	bar := progressBar{session: s, moving: kit.IsTerminal(s.Stderr)}
 	for {
 		var raw json.RawMessage
-		err := c.call(ctx, request{method: http.MethodGet, path: at("T/replays/ID", id)}, &raw)
+		err := c.Call(ctx, kit.Request{Method: http.MethodGet, Path: kit.At("T/replays/ID", id)}, &raw)
 		if ctx.Err() != nil {
 			bar.leave()
-			s.note("the replay goes on; see: breakwater replay watch %s", id)
+			s.Note("the replay goes on; see: breakwater replay watch %s", id)
 			return ctx.Err()
 		}
 		var r replay
@@ -55,7 +57,7 @@ func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
 			return err
 		}
 		switch {
-		case r.Status == "done", r.Status == "cancelled", orZero(r.PauseReason) == "stuck":
+		case r.Status == "done", r.Status == "cancelled", kit.OrZero(r.PauseReason) == "stuck":
 			bar.leave()
 			return s.tellReplayEnd(raw, &r)
 		default:
@@ -68,17 +70,17 @@ func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
 // tellReplayEnd prints how the replay ended. Only a complete success is one.
 func (s *session) tellReplayEnd(raw json.RawMessage, r *replay) error {
 	p := &r.Progress
-	err := s.print(raw, r.ID+"\n", "%s %s: %s delivered, %s failed, %s skipped\n", r.ID, r.state(),
+	err := s.Print(raw, r.ID+"\n", "%s %s: %s delivered, %s failed, %s skipped\n", r.ID, r.state(),
 		thousands(p.Delivered), thousands(p.Failed), thousands(p.Skipped))
 	switch {
 	case err != nil:
 		return err
-	case orZero(r.PauseReason) == "stuck":
+	case kit.OrZero(r.PauseReason) == "stuck":
 		return fmt.Errorf("the destination takes nothing; mend it, then: breakwater replay resume %s", r.ID)
 	case r.Status == "cancelled":
 		return errors.New("the replay was cancelled")
 	case p.Failed > 0:
-		return fmt.Errorf("%s not delivered: %w", plural(int(p.Failed), "delivery was", "deliveries were"), errPartly)
+		return fmt.Errorf("%s not delivered: %w", kit.Plural(int(p.Failed), "delivery was", "deliveries were"), kit.ErrPartly)
 	default:
 		return nil
 	}
@@ -95,7 +97,7 @@ type progressBar struct {
 }
 
 func (b *progressBar) show(now time.Time, r *replay) {
-	if b.quiet || b.json {
+	if b.Quiet || b.JSON {
 		return
 	}
 	line := r.line(now)
@@ -107,14 +109,14 @@ func (b *progressBar) show(now time.Time, r *replay) {
 	}
 	if b.last.IsZero() || now.Sub(b.last) >= replayLines {
 		b.last = now
-		b.note("%s", line)
+		b.Note("%s", line)
 	}
 }
 
 // leave ends the moving line.
 func (b *progressBar) leave() {
 	if b.width > 0 {
-		b.note("")
+		b.Note("")
 	}
 	b.width = 0
 }
