@@ -108,7 +108,7 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
-			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/attempts", "internal/api/curl", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -121,6 +121,10 @@ var allowed = map[string]imports{
 			"internal/alert", "internal/hook", "internal/notify", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
 			"internal/api/rest", "internal/api/view",
 		),
+	},
+	"internal/api/attempts": {
+		own:       in("internal/hook", "internal/store", "internal/api/rest", "internal/api/view"),
+		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/trial": {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
 	"internal/api/curl":  {},

@@ -29,6 +29,7 @@ type DB interface {
 	Keys
 	EventLog
 	DeliveryLog
+	AttemptLog
 	DeadLetters
 	AuditLog
 	NodeLog
