@@ -199,9 +199,10 @@ var allowed = map[string]imports{
 	"internal/lab/bench/wire":      {},
 
 	"internal/cli/kit": {own: in("internal/api/view", "internal/config"), libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag")},
+	"internal/cli/watch": {own: in("internal/api/view", "internal/cli/kit"), libraries: in("github.com/spf13/cobra")},
 	"internal/cli": {
 		own: in(
-			"internal/api/view", "internal/app", "internal/cli/kit", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
+			"internal/api/view", "internal/app", "internal/cli/kit", "internal/cli/watch", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
 			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),

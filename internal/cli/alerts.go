@@ -89,7 +89,7 @@ func (s *session) printAlert(a view.Alert) error {
 		{"status", a.Status + ", " + a.Severity},
 		{"about", about(a.Subject)},
 		{"summary", a.Summary},
-		{"value", decimal(a.Value) + ", threshold " + decimal(a.Threshold)},
+		{"value", kit.Decimal(a.Value) + ", threshold " + kit.Decimal(a.Threshold)},
 		{"since", kit.Clock(a.Since) + ", last true " + kit.Clock(a.LastAt) + ", " + kit.Plural(a.Count, "time", "times")},
 	}
 	if a.Subject.Endpoint != nil && a.Subject.Tenant != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/cli/watch"
 )
 
 // Host is the process a command runs in.
@@ -105,5 +106,6 @@ func (s *session) rootCommand() *cobra.Command {
 		s.keysCommand(), s.tenantsCommand(), s.rulesCommand(), s.dashboardCommand(),
 		s.backupCommand(), s.restoreCommand(), s.migrateCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
 	)
+	root.AddCommand(watch.Commands(s.Session)...)
 	return root
 }

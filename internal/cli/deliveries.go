@@ -66,15 +66,7 @@ func (d *delivery) last() string {
 	if d.Last == nil {
 		return "–"
 	}
-	return cmp.Or(statusText(d.Last.StatusCode), kit.Dash(d.Last.Reason))
-}
-
-// statusText shows a status code, as nothing when there was no answer.
-func statusText(code *int) string {
-	if kit.OrZero(code) == 0 {
-		return ""
-	}
-	return strconv.Itoa(*code)
+	return cmp.Or(kit.StatusText(d.Last.StatusCode), kit.Dash(d.Last.Reason))
 }
 
 func (s *session) attemptsCommand() *cobra.Command {
@@ -84,7 +76,7 @@ func (s *session) attemptsCommand() *cobra.Command {
 			const header = "ID NUMBER KIND STARTED CLASS REASON STATUS LATENCY NEXT"
 			return kit.PrintList(cmd.Context(), s.Session, kit.At("T/deliveries/ID/attempts", args[0]), url.Values{}, kit.Unpaged, header, func(a view.Attempt) []string {
 				return []string{
-					a.ID, strconv.Itoa(a.Number), a.Kind, kit.Clock(a.StartedAt), a.Class, a.Reason, kit.Dash(statusText(a.StatusCode)),
+					a.ID, strconv.Itoa(a.Number), a.Kind, kit.Clock(a.StartedAt), a.Class, a.Reason, kit.Dash(kit.StatusText(a.StatusCode)),
 					fmt.Sprintf("%.0fms", a.LatencyMS), kit.Clock(a.NextDueAt),
 				}
 			})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/cli/watch"
 )
 
 func (s *session) endpointsCommand() *cobra.Command {
@@ -19,7 +20,7 @@ func (s *session) endpointsCommand() *cobra.Command {
 		}),
 		s.ShowCommand("get ENDPOINT", "Show an endpoint", "T/endpoints/ID"),
 		s.ActionCommand("delete ENDPOINT...", "DELETE T/endpoints/ID", "Delete endpoints and cancel what is pending for them", "deleted"),
-		s.endpointLane(),
+		watch.LaneCommand(s.Session),
 		s.ActionCommand("pause ENDPOINT...", "POST T/endpoints/ID/pause", "Hold deliveries until resume", "paused"),
 		s.ActionCommand("resume ENDPOINT...", "POST T/endpoints/ID/resume", "Deliver again, carefully at first", "resumed"),
 		s.ActionCommand("reset ENDPOINT...", "POST T/endpoints/ID/reset", "Close the breaker, forget what was learnt and start slowly", "reset"),

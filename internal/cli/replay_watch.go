@@ -63,7 +63,7 @@ func (s *session) watchReplay(ctx context.Context, c *kit.Client, id string) err
 		default:
 			bar.show(time.Now(), &r)
 		}
-		sleep(ctx, replayPoll)
+		kit.Sleep(ctx, replayPoll)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/cli/watch"
 	"github.com/breakwaterhq/breakwater/internal/lab/sink"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
@@ -29,7 +29,7 @@ type sendFlags struct {
 	rate           string
 	delay          string
 	idempotencyKey string
-	wait           bool
+	wait           string
 }
 
 func (s *session) sendCommand() *cobra.Command {
@@ -60,7 +60,8 @@ func (s *session) sendCommand() *cobra.Command {
 	flags.StringVar(&f.rate, "rate", "", "events per second with --count, such as 50/s (default as fast as they are accepted)")
 	flags.StringVar(&f.delay, "delay", "", "deliver this much later, such as 15m")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "the same key is accepted once; with --count, -1, -2, … is added")
-	flags.BoolVar(&f.wait, "wait", false, "follow the deliveries to their end; fails unless all are delivered")
+	flags.StringVar(&f.wait, "wait", "", "tell every attempt until all deliveries have ended, at most this long if a limit such as --wait=2m is given; fails unless all are delivered")
+	flags.Lookup("wait").NoOptDefVal = noLimit
 	return cmd
 }
 
@@ -138,15 +139,46 @@ func postEvent(ctx context.Context, c *kit.Client, body []byte, key string) (rec
 }
 
 func (s *session) sendOne(ctx context.Context, c *kit.Client, body []byte, f *sendFlags) error {
+	began := time.Now()
+	limit, err := f.waitLimit()
+	if err != nil {
+		return err
+	}
 	r, err := postEvent(ctx, c, body, f.idempotencyKey)
 	if err != nil {
 		return err
 	}
 	err = s.Print(r, r.ID+"\n", "%s accepted, %s\n", r.ID, kit.Plural(r.Deliveries, "delivery", "deliveries"))
-	if err != nil || !f.wait {
+	switch {
+	case err != nil:
 		return err
+	case r.Deliveries == 0 && f.wait != "":
+		return fmt.Errorf("no endpoint of tenant %s takes this type of event; see: breakwater --tenant %s endpoints list", s.Tenant, s.Tenant)
+	case f.wait == "":
+		return nil
 	}
-	return s.follow(ctx, c, r.ID)
+	return watch.Follow(ctx, s.Session, c, r.ID, began, limit)
+}
+
+// noLimit is --wait without a value.
+const noLimit = "until the end"
+
+// maxWait bounds --wait.
+const maxWait = 30 * 24 * time.Hour
+
+// waitLimit reads --wait; 0: no limit.
+func (f *sendFlags) waitLimit() (time.Duration, error) {
+	if f.wait == "" || f.wait == noLimit {
+		return 0, nil
+	}
+	d, err := quantity.ParseDuration(f.wait)
+	if err != nil {
+		return 0, kit.Usagef("--wait: %w", err)
+	}
+	if d <= 0 || d > maxWait {
+		return 0, kit.Usagef("--wait: must be more than 0 and at most 30d")
+	}
+	return d, nil
 }
 
 // sendMany sends one after the other, at --rate if there is one. Failures are
@@ -156,7 +188,7 @@ func (s *session) sendMany(ctx context.Context, c *kit.Client, body []byte, f *s
 	if err != nil {
 		return kit.Usage(err)
 	}
-	if f.wait {
+	if f.wait != "" {
 		return kit.Usagef("--wait: works with one event only")
 	}
 	start := time.Now()
@@ -164,7 +196,7 @@ func (s *session) sendMany(ctx context.Context, c *kit.Client, body []byte, f *s
 	accepted, deliveries := 0, 0
 	for i := range f.count {
 		if rate > 0 {
-			sleep(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
+			kit.Sleep(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
 		}
 		if ctx.Err() != nil {
 			break
@@ -200,102 +232,4 @@ func sentError(accepted int, first error) error {
 		return fmt.Errorf("%w, first: %w", kit.ErrPartly, first)
 	}
 	return first
-}
-
-// The pace at which --wait asks.
-const (
-	firstPoll = 100 * time.Millisecond
-	slowPoll  = 2 * time.Second
-)
-
-// maxFollowed bounds the deliveries that --wait watches.
-const maxFollowed = 10_000
-
-// follow prints every delivery of an event as it ends. An interruption stops
-// the watching, not the deliveries.
-func (s *session) follow(ctx context.Context, c *kit.Client, event string) error {
-	w := watch{session: s, client: c, event: event, told: map[string]bool{}}
-	for poll := firstPoll; ; poll = min(poll*3/2, slowPoll) {
-		pending, err := w.look(ctx)
-		if ctx.Err() != nil {
-			s.Note("still pending; see: breakwater deliveries list --event %s", event)
-			return ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if pending == 0 {
-			break
-		}
-		sleep(ctx, poll)
-	}
-	if w.failed > 0 {
-		return fmt.Errorf("%s not delivered", kit.Plural(w.failed, "delivery was", "deliveries were"))
-	}
-	return nil
-}
-
-// watch is what --wait has seen of one event.
-type watch struct {
-	*session
-
-	client *kit.Client
-	event  string
-	told   map[string]bool // deliveries whose end was printed
-	failed int
-}
-
-// look prints what ended since the last look and counts what is pending.
-func (w *watch) look(ctx context.Context) (pending int, err error) {
-	p, err := w.client.List(ctx, kit.At("T/events/ID/deliveries", w.event), url.Values{}, maxFollowed)
-	if err != nil {
-		return 0, err
-	}
-	for _, raw := range p.Data {
-		d, err := kit.Understand[delivery](raw)
-		if err != nil {
-			return 0, err
-		}
-		switch {
-		case d.Status == "pending":
-			pending++
-			continue
-		case w.told[d.ID]:
-			continue
-		case d.Status != "delivered":
-			w.failed++
-		}
-		w.told[d.ID] = true
-		if err := w.tellEnd(raw, &d); err != nil {
-			return 0, err
-		}
-	}
-	return pending, nil
-}
-
-func (s *session) tellEnd(raw json.RawMessage, d *delivery) error {
-	if s.JSON {
-		return s.PrintJSON(raw)
-	}
-	text := d.Endpoint + " " + d.Status
-	if why := kit.OrZero(d.Reason); why != "" {
-		text += " (" + why + ")"
-	}
-	if d.Last != nil {
-		text += fmt.Sprintf(" %s in %.0f ms", d.last(), d.Last.LatencyMS)
-	}
-	return s.Printf("%s\n", text)
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

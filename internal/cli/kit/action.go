@@ -37,6 +37,12 @@ func ListCommand[T any](s *Session, short, path, header string, row func(T) []st
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", DefaultLimit, "most items to list")
+	AddFilters(cmd, filters)
+	return cmd
+}
+
+// AddFilters adds the flags of filters.
+func AddFilters(cmd *cobra.Command, filters []Filter) {
 	for _, f := range filters {
 		if f.Single {
 			cmd.Flags().String(f.Name, "", f.Help)
@@ -44,7 +50,6 @@ func ListCommand[T any](s *Session, short, path, header string, row func(T) []st
 			cmd.Flags().StringSlice(f.Name, nil, f.Help)
 		}
 	}
-	return cmd
 }
 
 // Query returns the filters that were given.

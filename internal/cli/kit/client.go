@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -115,6 +117,7 @@ type Request struct {
 	Query          url.Values
 	Body           any // marshalled, unless it is []byte
 	IdempotencyKey string
+	Header         http.Header // what else to send
 }
 
 // maxAnswer bounds what is read of an answer.
@@ -148,7 +151,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, &UnreachableError{fmt.Errorf("reach server: %w", err)}
+		return nil, c.notReached(err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
@@ -159,6 +162,17 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 		return nil, err
 	}
 	return nil, newProblem(resp, answer)
+}
+
+// notReached says what to do when no server answers.
+func (c *Client) notReached(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		if isLoopback(c.base.Hostname()) {
+			return &UnreachableError{fmt.Errorf("reach server: %w\n  start one with: breakwater serve --dev, or name another with --url", err)}
+		}
+		return &UnreachableError{fmt.Errorf("reach server: %w\n  is %s right? Name another server with --url", err, c.base)}
+	}
+	return &UnreachableError{fmt.Errorf("reach server: %w", err)}
 }
 
 func readAnswer(resp *http.Response) ([]byte, error) {
@@ -187,6 +201,7 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+	maps.Copy(req.Header, r.Header)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

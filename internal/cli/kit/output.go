@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -144,4 +146,41 @@ func Plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// StatusText shows a status code, as nothing when there was no answer.
+func StatusText(code *int) string {
+	if OrZero(code) == 0 {
+		return ""
+	}
+	return strconv.Itoa(*code)
+}
+
+// Sleep waits for d or the end of ctx.
+func Sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Decimal shows a number with the digits that matter to a person.
+func Decimal(r float64) string {
+	digits := 2
+	switch {
+	case r >= 100:
+		digits = 0
+	case r >= 10:
+		digits = 1
+	}
+	text := strconv.FormatFloat(r, 'f', digits, 64)
+	if digits > 0 {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }

@@ -1,10 +1,9 @@
-package cli
+package watch
 
 import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,12 +15,13 @@ import (
 // lane is what is told of a lane.
 type lane struct{ view.Lane }
 
-func (s *session) endpointLane() *cobra.Command {
+// LaneCommand says how an endpoint's lane is.
+func LaneCommand(s *kit.Session) *cobra.Command {
 	return &cobra.Command{
 		Use: "lane ENDPOINT", Short: "Say whether an endpoint is sent to, how fast, and why not faster", Args: kit.WantArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := kit.Request{Method: http.MethodGet, Path: kit.At("T/endpoints/ID/lane", args[0])}
-			return kit.Fetch(cmd.Context(), s.Session, r, func(l lane) error { return s.PrintRows(l.facts(time.Now())) })
+			return kit.Fetch(cmd.Context(), s, r, func(l lane) error { return s.PrintRows(l.facts(time.Now())) })
 		},
 	}
 }
@@ -35,7 +35,7 @@ func (l *lane) facts(now time.Time) [][]string {
 	if time.Time(l.HoldUntil).After(now) {
 		out = append(out, []string{"hold", "nothing is sent before " + kit.Clock(l.HoldUntil) + ": the endpoint asked for it"})
 	}
-	limit := "at most " + decimal(l.Limit) + " requests in flight, " + l.LimitMode
+	limit := "at most " + kit.Decimal(l.Limit) + " requests in flight, " + l.LimitMode
 	if l.SlowStart {
 		limit += ", slow start"
 	}
@@ -134,20 +134,4 @@ func trial(c *view.Ceiling) string {
 	}
 }
 
-func perSecond(r float64) string { return decimal(r) + "/s" }
-
-// decimal shows a number with the digits that matter to a person.
-func decimal(r float64) string {
-	digits := 2
-	switch {
-	case r >= 100:
-		digits = 0
-	case r >= 10:
-		digits = 1
-	}
-	text := strconv.FormatFloat(r, 'f', digits, 64)
-	if digits > 0 {
-		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	}
-	return text
-}
+func perSecond(r float64) string { return kit.Decimal(r) + "/s" }
