@@ -30,6 +30,8 @@ func (s *session) sinkCommand() *cobra.Command {
 		Use: "sink", Short: "Run a receiver that fails on purpose", Args: kit.WantArgs(0, 0),
 		Long: `Run a receiver that fails, slows down, throttles, refuses, flaps or crashes as told.
 Any path is accepted; all paths share what it can take, unless --per-path.
+It prints a line for each request, up to 20 in a second, and of busier seconds a line of counts; with --quiet a line
+of counts for each second, with --json a document for each request.
 While it runs:
   GET  /_sink          all counts and crashes, also per path
   POST /_sink          change behaviour: every flag below is a field, such as {"fail":503,"fail_for":"5s"},
@@ -113,11 +115,14 @@ func (s *session) sinkConfig(f *sinkFlags) (cfg sink.Config, closeLog func() err
 		return cfg, closeLog, kit.Usage(err)
 	}
 	cfg = sink.Config{Listen: f.listen, Initial: f.behaviour, PerPath: f.perPath, Secrets: append(fromFile, f.secrets...)}
-	if !s.Quiet {
-		cfg.Out = s.Stdout
-		cfg.OnListen = func(addr net.Addr) {
-			s.Note("sink listening on http://%s/", addr)
-		}
+	cfg.OnListen = func(addr net.Addr) { s.Note("sink listening on http://%s/", addr) }
+	if s.JSON {
+		cfg.Log = s.Stdout
+	} else {
+		cfg.Out, cfg.Requests = s.Stdout, !s.Quiet
+	}
+	if s.JSON && f.log != "" {
+		return cfg, closeLog, kit.Usagef("--log: --json prints the same lines; use one of them")
 	}
 	if f.log != "" {
 		file, err := os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // holds ids only
