@@ -40,8 +40,10 @@ func (s *session) deliveriesCommand() *cobra.Command {
 }
 
 func (s *session) deadCommand() *cobra.Command {
-	return kit.Group("dead", "Look at dead letters",
-		s.deliveriesList("List deliveries that were given up on", "T/dead-letters", deliveryFilters))
+	return kit.Group("dead", "List, add up and discard dead letters",
+		s.deliveriesList("List deliveries that were given up on", "T/dead-letters", deliveryFilters),
+		s.deadGroups(), s.deadDiscard(),
+	)
 }
 
 func (s *session) deliveriesList(short, path string, filters []kit.Filter) *cobra.Command {

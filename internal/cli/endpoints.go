@@ -23,6 +23,10 @@ func (s *session) endpointsCommand() *cobra.Command {
 		watch.LaneCommand(s.Session),
 		s.ActionCommand("pause ENDPOINT...", "POST T/endpoints/ID/pause", "Hold deliveries until resume", "paused"),
 		s.ActionCommand("resume ENDPOINT...", "POST T/endpoints/ID/resume", "Deliver again, carefully at first", "resumed"),
+		s.ActionCommand("disable ENDPOINT...", "POST T/endpoints/ID/disable", "Switch endpoints off; their deliveries are held until resume", "disabled"),
+		s.ActionCommand("probe ENDPOINT...", "POST T/endpoints/ID/probe", "Send one probe now to endpoints whose breaker is open", "is probed"),
+		s.endpointsUpdate(), s.endpointTest(), s.endpointRotate(), s.endpointStats(),
+		s.ShowCommand("policy ENDPOINT", "Show the policy of an endpoint and where each value comes from", "T/endpoints/ID/policy"),
 		s.ActionCommand("reset ENDPOINT...", "POST T/endpoints/ID/reset", "Close the breaker, forget what was learnt and start slowly", "reset"),
 	)
 }

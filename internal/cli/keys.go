@@ -82,11 +82,13 @@ func (s *session) createKey(ctx context.Context, in keyInput) error {
 }
 
 func (s *session) tenantsCommand() *cobra.Command {
-	return kit.Group("tenants", "Create and list tenants",
+	return kit.Group("tenants", "Create, list, change and delete tenants",
 		s.tenantsCreate(),
 		kit.ListCommand(s.Session, "List tenants", "v1/tenants", "ID UID NAME CREATED", func(t view.Tenant) []string {
 			return []string{t.ID, kit.Dash(kit.OrZero(t.UID)), kit.Dash(t.Name), kit.Clock(t.CreatedAt)}
 		}),
+		s.ShowCommand("get TENANT", "Show a tenant", "v1/tenants/ID"),
+		s.tenantsUpdate(), s.tenantsDelete(), s.portalLink(),
 	)
 }
 

@@ -22,7 +22,7 @@ import (
 
 // Commands returns the commands of the group.
 func Commands(s *kit.Session) []*cobra.Command {
-	return []*cobra.Command{tailCommand(s), inspectCommand(s), curlCommand(s)}
+	return []*cobra.Command{tailCommand(s), inspectCommand(s), curlCommand(s), lanesCommand(s), topCommand(s)}
 }
 
 var attemptFilters = []kit.Filter{
