@@ -18,6 +18,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/api/alerts"
+	"github.com/breakwaterhq/breakwater/internal/api/attempts"
 	"github.com/breakwaterhq/breakwater/internal/api/policies"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/strip"
@@ -54,6 +55,7 @@ type Store interface {
 	store.Keys
 	store.EventLog
 	store.DeliveryLog
+	store.AttemptLog
 	store.DeadLetters
 	store.AuditLog
 	store.NodeLog
@@ -104,6 +106,7 @@ type Config struct {
 	Settings     []view.Setting
 	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
 	Retention    time.Duration // age at which data is removed; 0: it stays
+	StreamEvery  time.Duration // how often streams look for what is new; 0: 500 ms
 	Version      string
 	Log          *slog.Logger     // nil: discarded
 	Now          func() time.Time // nil: time.Now
@@ -122,6 +125,7 @@ type API struct {
 	bench    *trial.Bench
 	policies *policies.Book
 	strips   strip.Memory
+	tail     *attempts.Log
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
@@ -198,6 +202,9 @@ func (a *API) addRoutes() {
 	a.addDeliveryRoutes()
 	a.addDeadRoutes()
 	a.addCurlRoute()
+	a.tail = attempts.AddRoutes(a.server, attempts.Config{
+		Path: tenantPath + "/attempts", Store: a.cfg.Store, EndpointIDs: a.filterEndpoints, Every: a.cfg.StreamEvery,
+	})
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
 	a.addAuditRoutes()
@@ -215,6 +222,10 @@ func (a *API) addRoutes() {
 // Handler returns the handler of all routes. It answers paths it does not know
 // with a problem document too.
 func (a *API) Handler() http.Handler { return a.server }
+
+// Stop ends the streams that are open, and those that are opened afterwards: a server
+// that stops waits for its connections.
+func (a *API) Stop() { a.tail.Stop() }
 
 // Routes returns the route table, in the order of registration.
 func (a *API) Routes() []rest.Route { return a.server.Routes() }

@@ -64,6 +64,9 @@ var routeRows = map[string]row{
 	"GET /v1/tenants/{tenant}/deliveries/{delivery}":                {readers, ""},
 	"GET /v1/tenants/{tenant}/deliveries/{delivery}/attempts":       {readers, ""},
 	"POST /v1/tenants/{tenant}/deliveries/{delivery}/retry":         {writers, `{}`},
+	"GET /v1/tenants/{tenant}/attempts":                             {readers, ""},
+	"GET /v1/tenants/{tenant}/attempts/stream":                      {readers, ""},
+	"GET /v1/tenants/{tenant}/attempts/{attempt}":                   {readers, ""},
 	"POST /v1/tenants/{tenant}/deliveries/{delivery}/cancel":        {writers, `{}`},
 	"GET /v1/tenants/{tenant}/dead-letters":                         {readers, ""},
 	"GET /v1/tenants/{tenant}/dead-letters/count":                   {readers, ""},
@@ -134,7 +137,7 @@ func fill(path string, ids map[string]string) string {
 var unknownIDs = map[string]string{
 	"endpoint": "ep_0000000000000", "event": "evt_0000000000000", "delivery": "dlv_0000000000000",
 	"replay": "rpl_0000000000000", "key": "key_0000000000000", "name": "none",
-	"alert": "alr_0000000000000", "channel": "ach_0000000000000",
+	"attempt": "att_0000000000000", "alert": "alr_0000000000000", "channel": "ach_0000000000000",
 }
 
 // TestScopesOpenTheirRoutesOnly tries every scope on every route of the table.
@@ -192,6 +195,8 @@ func TestForeignObjectsDoNotExist(t *testing.T) {
 		"delivery": hook.DeliveryPrefix.Format(w.deliveries(w.b)[0].ID), "replay": w.replay(w.b, `{"all":true}`),
 		"channel": w.channel("/v1/tenants/bolt/alert-channels", w.b.write, hookChannel),
 	}
+	w.settle(w.deliveries(w.b)[0], hook.Dead, hook.DeadExhausted)
+	foreign["attempt"] = hook.AttemptPrefix.Format(w.deliveries(w.b)[0].Last.AttemptID)
 	under := func(tenant string) map[string]string {
 		ids := maps.Clone(foreign)
 		ids["tenant"] = tenant

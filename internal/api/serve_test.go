@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -99,4 +100,18 @@ func TestReadsOfASlowDatabaseAreTriedAgain(t *testing.T) {
 	if p := r.problem(t); r.status != 503 || p.Code != "overloaded" || r.header.Get("Retry-After") != "1" {
 		t.Errorf("= %d %s, Retry-After %q", r.status, r.body, r.header.Get("Retry-After"))
 	}
+}
+
+// logged returns the line that the log has of a request.
+func (w *world) logged(request string) map[string]any {
+	w.t.Helper()
+	for line := range strings.Lines(w.logs.String()) {
+		var m map[string]any
+		w.ok(json.Unmarshal([]byte(line), &m))
+		if m["request_id"] == request && m["msg"] == "request" {
+			return m
+		}
+	}
+	w.t.Fatalf("no line about %s in the log", request)
+	return nil
 }

@@ -362,6 +362,9 @@ func (w *world) settle(row store.DeliveryRow, state hook.DeliveryState, reason h
 		Status: 500, Latency: 1500 * time.Microsecond, StartedAt: now, Excerpt: []byte("oops"),
 		Detail: hook.AttemptDetail{URL: "https://example.com/hook"},
 	}
+	if state == hook.Delivered {
+		att.Class, att.Reason, att.Status = hook.Success, hook.OK, 200
+	}
 	d.Last = hook.LastResult{AttemptID: att.ID, Class: att.Class, Reason: att.Reason, Status: att.Status, Latency: att.Latency, At: now}
 	shard := hook.ShardOf(d.EndpointID)
 	s := &store.Settle{Shard: shard, Epoch: w.epochs[shard], Prev: d.Attempts - 1, Delivery: d, Attempt: &att}
@@ -573,20 +576,6 @@ type fakeHealth struct {
 
 func (h *fakeHealth) Live() error                    { return h.live }
 func (h *fakeHealth) Ready(context.Context) []string { return h.ready }
-
-// logged returns the line that the log has of a request.
-func (w *world) logged(request string) map[string]any {
-	w.t.Helper()
-	for line := range strings.Lines(w.logs.String()) {
-		var m map[string]any
-		w.ok(json.Unmarshal([]byte(line), &m))
-		if m["request_id"] == request && m["msg"] == "request" {
-			return m
-		}
-	}
-	w.t.Fatalf("no line about %s in the log", request)
-	return nil
-}
 
 func prefix(t *testing.T, s string) netip.Prefix {
 	t.Helper()

@@ -270,6 +270,7 @@ func (a *App) runParts(ctx context.Context, guarded *door.Door, newKey string) e
 		a.checkStore, a.awaitStoreLoss, a.outage.run, a.runEvaluator, a.sender.Run)
 	server := a.httpServer(guarded)
 	server.RegisterOnShutdown(a.site.Stop)
+	server.RegisterOnShutdown(a.api.Stop)
 	web := start(outlive, failed, func(context.Context) error { return a.serveHTTP(server, guarded) })
 	a.announce(newKey)
 

@@ -108,7 +108,7 @@ var allowed = map[string]imports{
 	"internal/api": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
-			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/curl", "internal/api/policies", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/attempts", "internal/api/curl", "internal/api/policies", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -121,6 +121,10 @@ var allowed = map[string]imports{
 			"internal/alert", "internal/hook", "internal/notify", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
 			"internal/api/rest", "internal/api/view",
 		),
+	},
+	"internal/api/attempts": {
+		own:       in("internal/hook", "internal/store", "internal/api/rest", "internal/api/view"),
+		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
 	"internal/api/trial":    {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
 	"internal/api/policies": {own: in("internal/hook", "internal/policy", "internal/store", "internal/api/rest", "internal/api/view")},
@@ -196,9 +200,11 @@ var allowed = map[string]imports{
 	"internal/lab/bench/relay":     {own: in("internal/egress", "internal/headroom")},
 	"internal/lab/bench/wire":      {},
 
+	"internal/cli/kit":   {own: in("internal/api/view", "internal/config"), libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag")},
+	"internal/cli/watch": {own: in("internal/api/view", "internal/cli/kit"), libraries: in("github.com/spf13/cobra")},
 	"internal/cli": {
 		own: in(
-			"internal/api/view", "internal/app", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
+			"internal/api/view", "internal/app", "internal/cli/kit", "internal/cli/watch", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
 			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/demo", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
@@ -274,7 +280,7 @@ var (
 	// collector of traces, the load generator and its yardstick, the invented
 	// destinations of tests.
 	mayConnect = set(
-		"internal/egress", "internal/cli", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
+		"internal/egress", "internal/cli/kit", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
 		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire", "internal/lab/demo",
 		"test/seed",
 	)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 )
 
 func channelRow(c view.AlertChannel) []string {
@@ -20,11 +21,11 @@ func channelRow(c view.AlertChannel) []string {
 	state := "ok"
 	switch {
 	case !time.Time(c.FailingSince).IsZero():
-		state = "failing since " + clock(c.FailingSince) + ": " + orZero(c.Error)
+		state = "failing since " + kit.Clock(c.FailingSince) + ": " + kit.OrZero(c.Error)
 	case c.EventsDropped > 0:
 		state = fmt.Sprintf("ok, %d events dropped", c.EventsDropped)
 	}
-	return []string{c.ID, c.Kind, c.Name, dash(orZero(c.Tenant)), dash(to), dash(filtersOf(c)), state}
+	return []string{c.ID, c.Kind, c.Name, kit.Dash(kit.OrZero(c.Tenant)), kit.Dash(to), kit.Dash(filtersOf(c)), state}
 }
 
 // filtersOf words what a channel wants.
@@ -72,7 +73,7 @@ func (f *channelFlags) add(cmd *cobra.Command) {
 func (f *channelFlags) body(cmd *cobra.Command) (map[string]any, error) {
 	out := map[string]any{}
 	for name, value := range map[string]any{
-		"name": f.name, "levels": orEmpty(f.levels), "rules": orEmpty(f.rules), "operational-events": orEmpty(f.events), "send-resolved": f.resolved,
+		"name": f.name, "levels": kit.OrEmpty(f.levels), "rules": kit.OrEmpty(f.rules), "operational-events": kit.OrEmpty(f.events), "send-resolved": f.resolved,
 	} {
 		if cmd.Flag(name).Changed {
 			out[strings.ReplaceAll(name, "-", "_")] = value
@@ -92,9 +93,9 @@ func (f *channelFlags) body(cmd *cobra.Command) (map[string]any, error) {
 		if path == "" {
 			continue
 		}
-		text, err := readKey(path)
+		text, err := kit.ReadKey(path)
 		if err != nil {
-			return nil, usagef("--%s-file: %w", field, err)
+			return nil, kit.Usagef("--%s-file: %w", field, err)
 		}
 		out[field] = text
 	}
@@ -104,7 +105,7 @@ func (f *channelFlags) body(cmd *cobra.Command) (map[string]any, error) {
 func (s *session) channelsCreate() *cobra.Command {
 	var f channelFlags
 	cmd := &cobra.Command{
-		Use: "create KIND [URL | ADDRESS...]", Short: "Create a channel of kind webhook, slack, email or log", Args: wantArgs(1, -1),
+		Use: "create KIND [URL | ADDRESS...]", Short: "Create a channel of kind webhook, slack, email or log", Args: kit.WantArgs(1, -1),
 		Long: `Create a channel of kind webhook, slack, email or log: for the operator, or with
 --tenant for what is about one tenant (- is the tenant of its own key). The secret
 of a webhook is shown once.`,
@@ -141,9 +142,9 @@ func destination(body map[string]any, args []string) error {
 	case body["kind"] == "email", strings.Contains(args[0], "@") && !strings.Contains(args[0], "://"):
 		body["to"] = args
 	case len(args) > 1:
-		return usagef("give one URL, or e-mail addresses")
+		return kit.Usagef("give one URL, or e-mail addresses")
 	case body["url"] != nil:
-		return usagef("give the URL or --url-file, not both")
+		return kit.Usagef("give the URL or --url-file, not both")
 	default:
 		body["url"] = args[0]
 	}
@@ -152,16 +153,16 @@ func destination(body map[string]any, args []string) error {
 
 func (s *session) createChannel(ctx context.Context, path string, body map[string]any) error {
 	type created struct{ ID, Secret string }
-	return fetch(ctx, s, request{method: http.MethodPost, path: path, body: body}, func(c created) error {
+	return kit.Fetch(ctx, s.Session, kit.Request{Method: http.MethodPost, Path: path, Body: body}, func(c created) error {
 		switch {
-		case s.quiet && c.Secret != "":
-			return s.printf("%s\n%s\n", c.ID, c.Secret)
-		case s.quiet:
-			return s.printf("%s\n", c.ID)
+		case s.Quiet && c.Secret != "":
+			return s.Printf("%s\n%s\n", c.ID, c.Secret)
+		case s.Quiet:
+			return s.Printf("%s\n", c.ID)
 		case c.Secret != "":
-			return s.printf("channel  %s\nsecret   %s (shown once)\n", c.ID, c.Secret)
+			return s.Printf("channel  %s\nsecret   %s (shown once)\n", c.ID, c.Secret)
 		default:
-			return s.printf("channel  %s\n", c.ID)
+			return s.Printf("channel  %s\n", c.ID)
 		}
 	})
 }
@@ -169,7 +170,7 @@ func (s *session) createChannel(ctx context.Context, path string, body map[strin
 func (s *session) channelsUpdate() *cobra.Command {
 	var f channelFlags
 	cmd := &cobra.Command{
-		Use: "update CHANNEL [URL | ADDRESS...]", Short: "Change a channel: what is not given stays", Args: wantArgs(1, -1),
+		Use: "update CHANNEL [URL | ADDRESS...]", Short: "Change a channel: what is not given stays", Args: kit.WantArgs(1, -1),
 		Example: `  breakwater alerts channels update ach_… --min-severity page --rules retry_storm,breakers_many
   breakwater alerts channels update ach_… --min-severity '' --rules ''`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -181,10 +182,10 @@ func (s *session) channelsUpdate() *cobra.Command {
 				return err
 			}
 			if len(body) == 0 {
-				return usagef("nothing to change; give one of the flags of %s", cmd.CommandPath())
+				return kit.Usagef("nothing to change; give one of the flags of %s", cmd.CommandPath())
 			}
-			return fetch(cmd.Context(), s, request{method: http.MethodPatch, path: at("T/alert-channels/ID", args[0]), body: body}, func(c view.AlertChannel) error {
-				return s.print(c, "", "%s changed, version %d\n", c.ID, c.Version)
+			return kit.Fetch(cmd.Context(), s.Session, kit.Request{Method: http.MethodPatch, Path: kit.At("T/alert-channels/ID", args[0]), Body: body}, func(c view.AlertChannel) error {
+				return s.Print(c, "", "%s changed, version %d\n", c.ID, c.Version)
 			})
 		},
 	}

@@ -13,19 +13,20 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/breakwaterhq/breakwater/internal/app"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/config"
 )
 
 func (s *session) backupCommand() *cobra.Command {
 	var to, dir string
 	cmd := &cobra.Command{
-		Use: "backup --to FILE", Short: "Copy the SQLite store of a running server", Args: wantArgs(0, 0),
+		Use: "backup --to FILE", Short: "Copy the SQLite store of a running server", Args: kit.WantArgs(0, 0),
 		Long: "Copy the SQLite store of a running server, which goes on accepting and delivering, check the copy and put it at FILE.\n" +
 			"Needs an admin key. With --data-dir, copy the store of a server that does not run.\n" +
 			"The key that seals secrets is not in the copy: keep secret.key, or your encryption key, elsewhere.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
-				return usagef("--to: name the file of the backup")
+				return kit.Usagef("--to: name the file of the backup")
 			}
 			return s.backup(cmd.Context(), to, dir)
 		},
@@ -48,7 +49,7 @@ func shortDataDir(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 // it or nothing.
 func (s *session) backup(ctx context.Context, to, dir string) error {
 	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
-		return usagef("--to: %s exists already", to)
+		return kit.Usagef("--to: %s exists already", to)
 	}
 	part := to + ".part"
 	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -77,17 +78,17 @@ func (s *session) backup(ctx context.Context, to, dir string) error {
 	if err != nil {
 		return fmt.Errorf("look at the backup: %w", err)
 	}
-	return s.print(map[string]any{"file": to, "bytes": info.Size()}, "", "%s: %d bytes, checked\n", to, info.Size())
+	return s.Print(map[string]any{"file": to, "bytes": info.Size()}, "", "%s: %d bytes, checked\n", to, info.Size())
 }
 
 // fetchBackup asks a server for a copy. There is no limit of time: nobody knows
 // how much it is.
 func (s *session) fetchBackup(ctx context.Context, path string) (err error) {
-	c, err := s.client()
+	c, err := s.Client()
 	if err != nil {
 		return err
 	}
-	resp, err := c.do(ctx, request{method: http.MethodPost, path: "v1/backup"})
+	resp, err := c.Do(ctx, kit.Request{Method: http.MethodPost, Path: "v1/backup"})
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (s *session) restoreCommand() *cobra.Command {
 	var from string
 	cmd := s.configured("restore --from FILE", "Put a backup of the SQLite store in place", func(ctx context.Context, cfg *config.Config) error {
 		if from == "" {
-			return usagef("--from: name the file of the backup")
+			return kit.Usagef("--from: name the file of the backup")
 		}
 		done, err := app.Restore(ctx, cfg.Options, from)
 		if err != nil {
@@ -142,7 +143,7 @@ func (s *session) restoreCommand() *cobra.Command {
 
 func (s *session) printRestored(done app.Restored) error {
 	if done.MissingKey != "" {
-		s.note("put the key that seals secrets in place before you start: %s is not there", done.MissingKey)
+		s.Note("put the key that seals secrets in place before you start: %s is not there", done.MissingKey)
 	}
-	return s.print(map[string]string{"file": done.File, "missing_key": done.MissingKey}, "", "%s restored and checked\n", done.File)
+	return s.Print(map[string]string{"file": done.File, "missing_key": done.MissingKey}, "", "%s restored and checked\n", done.File)
 }

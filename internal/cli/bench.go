@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/config"
 	"github.com/breakwaterhq/breakwater/internal/lab/bench"
 )
@@ -51,7 +52,7 @@ func (s *session) benchCommand() *cobra.Command {
 	var rows []string
 	var quick bool
 	cmd := &cobra.Command{
-		Use: "bench", Short: "Measure throughput, latency and CPU on this machine", Args: wantArgs(0, 0),
+		Use: "bench", Short: "Measure throughput, latency and CPU on this machine", Args: kit.WantArgs(0, 0),
 		Long: `Measure Breakwater on SQLite and on Postgres against a bare relay: the same requests through
 the same HTTP code, with no storage and no retries. Everything runs on this machine, each subject
 as a process of its own, in turns. An event counts when it has arrived. docs/performance.md says
@@ -110,14 +111,14 @@ func (s *session) benchConfig(f *benchFlags) (bench.Config, error) {
 	for _, name := range f.only {
 		subject := bench.Subject(name)
 		if !slices.Contains(bench.Subjects(), subject) {
-			return cfg, usagef("--only: no subject %q%s", name, didYouMean(config.Nearest(name, names(bench.Subjects(), func(s bench.Subject) string { return string(s) })), ""))
+			return cfg, kit.Usagef("--only: no subject %q%s", name, kit.DidYouMean(config.Nearest(name, names(bench.Subjects(), func(s bench.Subject) string { return string(s) })), ""))
 		}
 		cfg.Subjects = append(cfg.Subjects, subject)
 	}
 	for _, setting := range f.settings {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok || name == "" {
-			return cfg, usagef("--with: %q is not a setting: want name=value", setting)
+			return cfg, kit.Usagef("--with: %q is not a setting: want name=value", setting)
 		}
 		cfg.Settings = append(cfg.Settings, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(name)+"="+value)
 	}
@@ -144,7 +145,7 @@ func chooseRows(wanted []string) ([]bench.Row, error) {
 	for _, name := range wanted {
 		i := slices.Index(known, name)
 		if i < 0 {
-			return nil, usagef("--rows: no row %q%s", name, didYouMean(config.Nearest(name, known), ""))
+			return nil, kit.Usagef("--rows: no row %q%s", name, kit.DidYouMean(config.Nearest(name, known), ""))
 		}
 		rows = append(rows, all[i])
 	}
@@ -163,12 +164,12 @@ func (s *session) runBench(ctx context.Context, f *benchFlags, cfg bench.Config,
 	}
 	if f.out != "" { // found out now, not after minutes
 		if err := os.MkdirAll(f.out, 0o755); err != nil { //nolint:gosec // figures are no secret
-			return usagef("--out: %w", err)
+			return kit.Usagef("--out: %w", err)
 		}
 	}
 	b, err := bench.New(cfg)
 	if err != nil {
-		return &usageError{err}
+		return kit.Usage(err)
 	}
 	report, err := run(ctx, b)
 	if err != nil {
@@ -186,8 +187,8 @@ func (s *session) runBench(ctx context.Context, f *benchFlags, cfg bench.Config,
 }
 
 func (s *session) showReport(report *bench.Report) error {
-	if s.json {
-		return s.printJSON(report)
+	if s.JSON {
+		return s.PrintJSON(report)
 	}
 	if err := report.WriteTable(s.Stdout); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -199,10 +200,10 @@ func (s *session) showReport(report *bench.Report) error {
 // missed if that is asked for.
 func (f *benchFlags) judge(report *bench.Report) error {
 	if lost := report.Lost(); lost > 0 {
-		return fmt.Errorf("%w: %s", errCheckFailed, plural(int(lost), "accepted event never arrived", "accepted events never arrived"))
+		return fmt.Errorf("%w: %s", kit.ErrCheckFailed, kit.Plural(int(lost), "accepted event never arrived", "accepted events never arrived"))
 	}
 	if missed := report.Missed(); f.check && len(missed) > 0 {
-		return fmt.Errorf("%w: %s", errCheckFailed, plural(len(missed), "goal is missed", "goals are missed"))
+		return fmt.Errorf("%w: %s", kit.ErrCheckFailed, kit.Plural(len(missed), "goal is missed", "goals are missed"))
 	}
 	return nil
 }
@@ -210,20 +211,20 @@ func (f *benchFlags) judge(report *bench.Report) error {
 // benchProgress tells of each measurement: that it runs, on a terminal, and
 // what it found.
 func (s *session) benchProgress(step bench.Step) {
-	if s.quiet {
+	if s.Quiet {
 		return
 	}
-	terminal := isTerminal(s.Stderr)
+	terminal := kit.IsTerminal(s.Stderr)
 	if step.Doing != "" {
-		s.note("%s", step.Doing)
+		s.Note("%s", step.Doing)
 		return
 	}
 	head := fmt.Sprintf("%d/%d  round %d  %-10s %-9s", step.Done, step.Total, step.Round, step.What, step.Subject)
 	switch {
 	case step.Measure != nil && terminal:
-		s.note("\r\x1b[K%s %s", head, step.Measure)
+		s.Note("\r\x1b[K%s %s", head, step.Measure)
 	case step.Measure != nil:
-		s.note("%s %s", head, step.Measure)
+		s.Note("%s %s", head, step.Measure)
 	case terminal:
 		_, _ = fmt.Fprintf(s.Stderr, "\r\x1b[K%s …", head)
 	}

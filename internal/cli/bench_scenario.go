@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/lab/bench"
 	"github.com/breakwaterhq/breakwater/internal/lab/bench/relay"
 )
@@ -14,7 +15,7 @@ import (
 func (s *session) benchScenario(cmd *cobra.Command, run benchRun) *cobra.Command {
 	var f benchFlags
 	f.define(cmd)
-	cmd.Args = wantArgs(0, 0)
+	cmd.Args = kit.WantArgs(0, 0)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := s.benchConfig(&f)
 		if err != nil {
@@ -35,7 +36,7 @@ those of a server that has no backlog: throughput, latency at half load, memory.
 	}, func(ctx context.Context, b *bench.Bench) (*bench.Report, error) {
 		for _, n := range waiting {
 			if n < 1 || n > 100_000_000 {
-				return nil, usagef("--waiting: must be 1 to 100000000")
+				return nil, kit.Usagef("--waiting: must be 1 to 100000000")
 			}
 		}
 		return b.Backlog(ctx, waiting)
@@ -53,7 +54,7 @@ faster; what shows is the cost of sharing, and that nothing arrives twice.`,
 	}, func(ctx context.Context, b *bench.Bench) (*bench.Report, error) {
 		for _, n := range nodes {
 			if n < 1 || n > 10 {
-				return nil, usagef("--nodes: must be 1 to 10")
+				return nil, kit.Usagef("--nodes: must be 1 to 10")
 			}
 		}
 		return b.Nodes(ctx, nodes)
@@ -84,12 +85,12 @@ func setDefault(cmd *cobra.Command, name, value string) {
 func (s *session) benchRelayCommand() *cobra.Command {
 	cfg := relay.Config{Listen: "127.0.0.1:0"}
 	cmd := &cobra.Command{
-		Use: "relay", Short: "The bare relay that bench compares with", Args: wantArgs(0, 0), Hidden: true,
+		Use: "relay", Short: "The bare relay that bench compares with", Args: kit.WantArgs(0, 0), Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg.OnListen = func(url string) { _ = s.printJSON(map[string]string{"url": url}) }
+			cfg.OnListen = func(url string) { _ = s.PrintJSON(map[string]string{"url": url}) }
 			r, err := relay.New(cfg)
 			if err != nil {
-				return &usageError{err}
+				return kit.Usage(err)
 			}
 			return r.Run(cmd.Context())
 		},

@@ -334,7 +334,7 @@ func TestInterrupted(t *testing.T) {
 	code := cli.Run(cli.Host{
 		Args: []string{"send", "a", "--wait", "--url", s.URL}, Stdout: &stdout, Stderr: &stderr, Signals: signals,
 	})
-	if code != 130 || !strings.Contains(stderr.String(), "breakwater deliveries list --event evt_1") {
+	if code != 130 || !strings.Contains(stderr.String(), "breakwater inspect evt_1") {
 		t.Errorf("exit %d, stderr %q; want 130 and how to go on watching", code, stderr.String())
 	}
 }

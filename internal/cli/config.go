@@ -8,16 +8,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/app"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/config"
 )
 
 func (s *session) configCommand() *cobra.Command {
-	return group("config", "Check or print the configuration",
+	return kit.Group("config", "Check or print the configuration",
 		s.configured("check", "Check flags, environment and file without starting", func(context.Context, *config.Config) error {
-			if s.quiet {
+			if s.Quiet {
 				return nil
 			}
-			return s.printf("configuration is ok\n")
+			return s.Printf("configuration is ok\n")
 		}),
 		s.configured("print", "Print every effective setting and where it came from; secrets are masked",
 			func(_ context.Context, cfg *config.Config) error { return s.printSettings(cfg.Effective()) }),
@@ -25,18 +26,18 @@ func (s *session) configCommand() *cobra.Command {
 }
 
 func (s *session) printSettings(settings []config.Setting) error {
-	if s.json {
-		return s.printJSON(settings)
+	if s.JSON {
+		return s.PrintJSON(settings)
 	}
 	var rows [][]string
 	for _, item := range settings {
-		rows = append(rows, []string{item.Key, dash(item.Value), item.Origin})
+		rows = append(rows, []string{item.Key, kit.Dash(item.Value), item.Origin})
 	}
-	return s.printRows(rows)
+	return s.PrintRows(rows)
 }
 
 func (s *session) migrateCommand() *cobra.Command {
-	return group("migrate", "Show or apply the migrations of the store",
+	return kit.Group("migrate", "Show or apply the migrations of the store",
 		s.migration("status", "Show which migrations are applied", app.MigrationStatus),
 		s.migration("up", "Apply the migrations that are pending", app.MigrateUp),
 	)
@@ -65,16 +66,16 @@ func (s *session) printMigrations(list []app.Migration) error {
 	for i, m := range list {
 		out[i] = shown(m)
 	}
-	if s.json {
-		return s.printJSON(out)
+	if s.JSON {
+		return s.PrintJSON(out)
 	}
 	rows := [][]string{{"VERSION", "NAME", "APPLIED"}}
 	for _, m := range out {
 		applied := "pending"
 		if !m.AppliedAt.IsZero() {
-			applied = clock(m.AppliedAt)
+			applied = kit.Clock(m.AppliedAt)
 		}
 		rows = append(rows, []string{strconv.Itoa(m.Version), m.Name, applied})
 	}
-	return s.printRows(rows)
+	return s.PrintRows(rows)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/breakwaterhq/breakwater/internal/app"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/config"
 	"github.com/breakwaterhq/breakwater/internal/lab/demo"
 )
@@ -32,7 +33,7 @@ type demoFlags struct {
 func (s *session) demoCommand() *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Watch an outage and its end, in this terminal", Args: wantArgs(0, 0),
+		Use: "demo", Short: "Watch an outage and its end, in this terminal", Args: kit.WantArgs(0, 0),
 		Long: `Start a server with a store of its own, an endpoint that goes down, and events; then watch what
 Breakwater does, beside what a plain retry loop does to the same kind of endpoint. It needs nothing,
 leaves nothing behind, and ends by itself in less than two minutes.`,
@@ -50,10 +51,10 @@ leaves nothing behind, and ends by itself in less than two minutes.`,
 
 func (s *session) demo(ctx context.Context, f *demoFlags) (err error) {
 	if f.port < 0 || f.port > 65535 {
-		return usagef("--port: from 0 to 65535")
+		return kit.Usagef("--port: from 0 to 65535")
 	}
 	if err := demo.Check(f.rate, f.outage); err != nil {
-		return usagef("--%w", err)
+		return kit.Usagef("--%w", err)
 	}
 	dir, err := os.MkdirTemp("", "breakwater-demo-")
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *session) demo(ctx context.Context, f *demoFlags) (err error) {
 	}
 	err = s.playDemo(ctx, started, f)
 	if err == nil && f.keep {
-		s.note("The server stays until Ctrl-C.")
+		s.Note("The server stays until Ctrl-C.")
 		select {
 		case <-ctx.Done():
 		case err := <-ended:
@@ -119,7 +120,7 @@ func (s *session) demoServer(ctx context.Context, dir string, port int) (app.Sta
 func (s *session) playDemo(ctx context.Context, started app.Started, f *demoFlags) error {
 	var recording demo.Recording
 	terminal := demo.NewTerminal(s.Stderr, s.colour())
-	moving := isTerminal(s.Stderr) && !s.quiet
+	moving := kit.IsTerminal(s.Stderr) && !s.Quiet
 	var failed error
 	shown := make([]demo.Line, demo.Height)
 	performance, err := demo.New(demo.Config{
@@ -132,16 +133,16 @@ func (s *session) playDemo(ctx context.Context, started app.Started, f *demoFlag
 			}
 		},
 		Tell: func(m demo.Moment) {
-			if !moving && !s.quiet {
-				s.note("t+%.0fs %s", m.At.Seconds(), m.Words)
+			if !moving && !s.Quiet {
+				s.Note("t+%.0fs %s", m.At.Seconds(), m.Words)
 			}
 		},
 	})
 	if err != nil {
 		return err
 	}
-	if !s.quiet {
-		s.note("dashboard %s/ui, admin key %s\n", started.URL, started.AdminKey)
+	if !s.Quiet {
+		s.Note("dashboard %s/ui, admin key %s\n", started.URL, started.AdminKey)
 	}
 	summary, err := performance.Run(ctx)
 	if err != nil {
@@ -152,10 +153,10 @@ func (s *session) playDemo(ctx context.Context, started app.Started, f *demoFlag
 	if err := s.saveRecording(&recording, f.record); err != nil {
 		return err
 	}
-	if s.json {
-		return s.printJSON(summary)
+	if s.JSON {
+		return s.PrintJSON(summary)
 	}
-	return errors.Join(failed, demo.NewTerminal(s.Stdout, s.colour() && isTerminal(s.Stdout)).Keep(slices.Concat([]demo.Line{{}}, ending, nextSteps)))
+	return errors.Join(failed, demo.NewTerminal(s.Stdout, s.colour() && kit.IsTerminal(s.Stdout)).Keep(slices.Concat([]demo.Line{{}}, ending, nextSteps)))
 }
 
 // nextSteps are what to do after the demo.

@@ -8,20 +8,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/cli/watch"
 )
 
 func (s *session) endpointsCommand() *cobra.Command {
-	return group("endpoints", "Create, list and switch endpoints",
+	return kit.Group("endpoints", "Create, list and switch endpoints",
 		s.endpointsCreate(),
-		listCommand(s, "List endpoints", "T/endpoints", "ID STATUS TYPES URL UID", func(e view.Endpoint) []string {
-			return []string{e.ID, e.Status, strings.Join(e.Types, ","), e.URL, dash(orZero(e.UID))}
+		kit.ListCommand(s.Session, "List endpoints", "T/endpoints", "ID STATUS TYPES URL UID", func(e view.Endpoint) []string {
+			return []string{e.ID, e.Status, strings.Join(e.Types, ","), e.URL, kit.Dash(kit.OrZero(e.UID))}
 		}),
-		s.showCommand("get ENDPOINT", "Show an endpoint", "T/endpoints/ID"),
-		s.actionCommand("delete ENDPOINT...", "DELETE T/endpoints/ID", "Delete endpoints and cancel what is pending for them", "deleted"),
-		s.endpointLane(),
-		s.actionCommand("pause ENDPOINT...", "POST T/endpoints/ID/pause", "Hold deliveries until resume", "paused"),
-		s.actionCommand("resume ENDPOINT...", "POST T/endpoints/ID/resume", "Deliver again, carefully at first", "resumed"),
-		s.actionCommand("reset ENDPOINT...", "POST T/endpoints/ID/reset", "Close the breaker, forget what was learnt and start slowly", "reset"),
+		s.ShowCommand("get ENDPOINT", "Show an endpoint", "T/endpoints/ID"),
+		s.ActionCommand("delete ENDPOINT...", "DELETE T/endpoints/ID", "Delete endpoints and cancel what is pending for them", "deleted"),
+		watch.LaneCommand(s.Session),
+		s.ActionCommand("pause ENDPOINT...", "POST T/endpoints/ID/pause", "Hold deliveries until resume", "paused"),
+		s.ActionCommand("resume ENDPOINT...", "POST T/endpoints/ID/resume", "Deliver again, carefully at first", "resumed"),
+		s.ActionCommand("disable ENDPOINT...", "POST T/endpoints/ID/disable", "Switch endpoints off; their deliveries are held until resume", "disabled"),
+		s.ActionCommand("probe ENDPOINT...", "POST T/endpoints/ID/probe", "Send one probe now to endpoints whose breaker is open", "is probed"),
+		s.endpointsUpdate(), s.endpointTest(), s.endpointRotate(), s.endpointStats(),
+		s.ShowCommand("policy ENDPOINT", "Show the policy of an endpoint and where each value comes from", "T/endpoints/ID/policy"),
+		s.ActionCommand("reset ENDPOINT...", "POST T/endpoints/ID/reset", "Close the breaker, forget what was learnt and start slowly", "reset"),
 	)
 }
 
@@ -42,7 +48,7 @@ func (s *session) endpointsCreate() *cobra.Command {
 	var preset string
 	var headers, signatures []string
 	cmd := &cobra.Command{
-		Use: "create URL", Short: "Create an endpoint; prints its id and its secret, which is shown once", Args: wantArgs(1, 1),
+		Use: "create URL", Short: "Create an endpoint; prints its id and its secret, which is shown once", Args: kit.WantArgs(1, 1),
 		Example: `  breakwater endpoints create https://example.com/hook --types 'order.*' --preset quick
   breakwater endpoints create https://example.com/hook --header X-Token=abc --signature stripe:X-Sig`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +86,7 @@ func readHeaders(list []string) (map[string]string, error) {
 	for _, text := range list {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, usagef("--header: %q must be NAME=VALUE", text)
+			return nil, kit.Usagef("--header: %q must be NAME=VALUE", text)
 		}
 		headers[name] = value
 	}
@@ -89,10 +95,10 @@ func readHeaders(list []string) (map[string]string, error) {
 
 func (s *session) createEndpoint(ctx context.Context, in endpointInput) error {
 	type created struct{ ID, Secret string }
-	return fetch(ctx, s, request{method: http.MethodPost, path: "T/endpoints", body: in}, func(e created) error {
-		if s.quiet {
-			return s.printf("%s\n%s\n", e.ID, e.Secret)
+	return kit.Fetch(ctx, s.Session, kit.Request{Method: http.MethodPost, Path: "T/endpoints", Body: in}, func(e created) error {
+		if s.Quiet {
+			return s.Printf("%s\n%s\n", e.ID, e.Secret)
 		}
-		return s.printf("endpoint  %s\nsecret    %s (shown once)\n", e.ID, e.Secret)
+		return s.Printf("endpoint  %s\nsecret    %s (shown once)\n", e.ID, e.Secret)
 	})
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 func (s *session) keysCommand() *cobra.Command {
-	return group("keys", "Create, list and revoke API keys",
+	return kit.Group("keys", "Create, list and revoke API keys",
 		s.keysCreate(),
-		listCommand(s, "List keys; only the public part of each is known", "v1/keys", "ID PREFIX SCOPE TENANT NAME LAST-USED EXPIRES", func(k view.Key) []string {
-			return []string{k.ID, orZero(k.Prefix), k.Scope, dash(orZero(k.Tenant)), dash(k.Name), clock(k.LastUsedAt), clock(k.ExpiresAt)}
+		kit.ListCommand(s.Session, "List keys; only the public part of each is known", "v1/keys", "ID PREFIX SCOPE TENANT NAME LAST-USED EXPIRES", func(k view.Key) []string {
+			return []string{k.ID, kit.OrZero(k.Prefix), k.Scope, kit.Dash(kit.OrZero(k.Tenant)), kit.Dash(k.Name), kit.Clock(k.LastUsedAt), kit.Clock(k.ExpiresAt)}
 		}),
-		s.actionCommand("revoke KEY...", "DELETE v1/keys/ID", "Revoke keys at once", "revoked"),
+		s.ActionCommand("revoke KEY...", "DELETE v1/keys/ID", "Revoke keys at once", "revoked"),
 	)
 }
 
@@ -36,14 +37,14 @@ func (s *session) keysCreate() *cobra.Command {
 	var in keyInput
 	var expires string
 	cmd := &cobra.Command{
-		Use: "create", Short: "Create a key; it is printed once, alone on stdout", Args: wantArgs(0, 0),
+		Use: "create", Short: "Create a key; it is printed once, alone on stdout", Args: kit.WantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.HasPrefix(in.Scope, "tenant:") {
-				in.Tenant = s.tenant
+				in.Tenant = s.Tenant
 			}
 			var err error
 			if in.ExpiresAt, err = readMoment(expires, time.Now()); err != nil {
-				return usagef("--expires: %w", err)
+				return kit.Usagef("--expires: %w", err)
 			}
 			return s.createKey(cmd.Context(), in)
 		},
@@ -72,20 +73,22 @@ func readMoment(text string, now time.Time) (time.Time, error) {
 
 func (s *session) createKey(ctx context.Context, in keyInput) error {
 	type created struct{ ID, Key string }
-	return fetch(ctx, s, request{method: http.MethodPost, path: "v1/keys", body: in}, func(k created) error {
-		if !s.quiet {
-			s.note("%s created; the key is shown once", k.ID)
+	return kit.Fetch(ctx, s.Session, kit.Request{Method: http.MethodPost, Path: "v1/keys", Body: in}, func(k created) error {
+		if !s.Quiet {
+			s.Note("%s created; the key is shown once", k.ID)
 		}
-		return s.printf("%s\n", k.Key)
+		return s.Printf("%s\n", k.Key)
 	})
 }
 
 func (s *session) tenantsCommand() *cobra.Command {
-	return group("tenants", "Create and list tenants",
+	return kit.Group("tenants", "Create, list, change and delete tenants",
 		s.tenantsCreate(),
-		listCommand(s, "List tenants", "v1/tenants", "ID UID NAME CREATED", func(t view.Tenant) []string {
-			return []string{t.ID, dash(orZero(t.UID)), dash(t.Name), clock(t.CreatedAt)}
+		kit.ListCommand(s.Session, "List tenants", "v1/tenants", "ID UID NAME CREATED", func(t view.Tenant) []string {
+			return []string{t.ID, kit.Dash(kit.OrZero(t.UID)), kit.Dash(t.Name), kit.Clock(t.CreatedAt)}
 		}),
+		s.ShowCommand("get TENANT", "Show a tenant", "v1/tenants/ID"),
+		s.tenantsUpdate(), s.tenantsDelete(), s.portalLink(),
 	)
 }
 
@@ -95,11 +98,11 @@ func (s *session) tenantsCreate() *cobra.Command {
 		Name string `json:"name"`
 	}
 	cmd := &cobra.Command{
-		Use: "create", Short: "Create a tenant", Args: wantArgs(0, 0),
+		Use: "create", Short: "Create a tenant", Args: kit.WantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in.Name = cmp.Or(in.Name, in.UID)
-			return fetch(cmd.Context(), s, request{method: http.MethodPost, path: "v1/tenants", body: in}, func(t view.Tenant) error {
-				return s.printf("%s\n", t.ID)
+			return kit.Fetch(cmd.Context(), s.Session, kit.Request{Method: http.MethodPost, Path: "v1/tenants", Body: in}, func(t view.Tenant) error {
+				return s.Printf("%s\n", t.ID)
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/config"
 	"github.com/breakwaterhq/breakwater/internal/metric/grafana"
 	"github.com/breakwaterhq/breakwater/internal/metric/promrule"
@@ -32,7 +33,7 @@ func (s *session) rulesCommand() *cobra.Command {
 func (s *session) dashboardCommand() *cobra.Command {
 	var dash grafana.Config
 	cmd := &cobra.Command{
-		Use: "dashboard-json", Short: "Print a Grafana dashboard", Args: wantArgs(0, 0),
+		Use: "dashboard-json", Short: "Print a Grafana dashboard", Args: kit.WantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return s.printMade(func(w io.Writer) error { return grafana.Write(w, dash) })
 		},
@@ -45,7 +46,7 @@ func (s *session) dashboardCommand() *cobra.Command {
 func (s *session) printMade(write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
-		return &usageError{err}
+		return kit.Usage(err)
 	}
-	return s.printf("%s", b.Bytes())
+	return s.Printf("%s", b.Bytes())
 }

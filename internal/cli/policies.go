@@ -11,19 +11,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/sim"
 )
 
 func (s *session) policiesCommand() *cobra.Command {
-	return group("policies", "Save policies by name, for tenants and endpoints to start from",
+	return kit.Group("policies", "Save policies by name, for tenants and endpoints to start from",
 		s.policiesCreate(),
-		listCommand(s, "List the policies that were saved by name", "v1/policies", "NAME TENANTS ENDPOINTS CHANGED DESCRIPTION", func(p view.NamedPolicy) []string {
+		kit.ListCommand(s.Session, "List the policies that were saved by name", "v1/policies", "NAME TENANTS ENDPOINTS CHANGED DESCRIPTION", func(p view.NamedPolicy) []string {
 			return []string{
-				p.Name, strconv.FormatInt(p.UsedBy.Tenants, 10), strconv.FormatInt(p.UsedBy.Endpoints, 10), clock(p.UpdatedAt), dash(p.Description),
+				p.Name, strconv.FormatInt(p.UsedBy.Tenants, 10), strconv.FormatInt(p.UsedBy.Endpoints, 10), kit.Clock(p.UpdatedAt), kit.Dash(p.Description),
 			}
 		}),
-		s.showCommand("get NAME", "Show a policy", "v1/policies/ID"),
-		s.actionCommand("delete NAME...", "DELETE v1/policies/ID", "Delete policies that nothing uses", "deleted"),
+		s.ShowCommand("get NAME", "Show a policy", "v1/policies/ID"),
+		s.ActionCommand("delete NAME...", "DELETE v1/policies/ID", "Delete policies that nothing uses", "deleted"),
 	)
 }
 
@@ -35,21 +36,21 @@ func (s *session) policiesCreate() *cobra.Command {
 	}
 	var file string
 	cmd := &cobra.Command{
-		Use: "create NAME --file FILE", Short: "Save a policy, YAML or JSON, by name", Args: wantArgs(1, 1),
+		Use: "create NAME --file FILE", Short: "Save a policy, YAML or JSON, by name", Args: kit.WantArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := readPolicyFile(cmd.InOrStdin(), file)
 			if err != nil {
 				return err
 			}
 			if in.Policy, err = sim.PolicyJSON(data); err != nil {
-				return usagef("--file: %w", err)
+				return kit.Usagef("--file: %w", err)
 			}
 			in.Name = args[0]
-			return fetch(cmd.Context(), s, request{method: http.MethodPost, path: "v1/policies", body: in}, func(p view.NamedPolicy) error {
+			return kit.Fetch(cmd.Context(), s.Session, kit.Request{Method: http.MethodPost, Path: "v1/policies", Body: in}, func(p view.NamedPolicy) error {
 				for _, w := range p.Warnings {
-					s.note("warning: %s", w)
+					s.Note("warning: %s", w)
 				}
-				return s.printf("%s\n", p.Name)
+				return s.Printf("%s\n", p.Name)
 			})
 		},
 	}
@@ -63,7 +64,7 @@ func readPolicyFile(stdin io.Reader, file string) ([]byte, error) {
 	var err error
 	switch file {
 	case "":
-		return nil, usagef("--file: is required")
+		return nil, kit.Usagef("--file: is required")
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(stdin, 1<<20))
 	default:

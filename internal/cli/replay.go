@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 )
 
 // replayFlags are the flags of replay: which deliveries, and how fast.
@@ -36,7 +37,7 @@ func (s *session) replayCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, id := range args {
 				if !strings.HasPrefix(id, "dlv_") {
-					return unknownCommand(cmd, id)
+					return kit.UnknownCommand(cmd, id)
 				}
 			}
 			return s.replay(cmd.Context(), args, &f)
@@ -56,11 +57,11 @@ func (s *session) replayCommand() *cobra.Command {
 	flags.BoolVar(&f.detach, "detach", false, "do not watch it")
 	cmd.AddCommand(
 		s.replayList(),
-		s.showCommand("show REPLAY", "Show a replay", "T/replays/ID"),
+		s.ShowCommand("show REPLAY", "Show a replay", "T/replays/ID"),
 		s.replayWatch(),
-		s.actionCommand("pause REPLAY...", "POST T/replays/ID/pause", "Stop feeding; what was fed goes on", "paused"),
-		s.actionCommand("resume REPLAY...", "POST T/replays/ID/resume", "Go on from where it was", "resumed"),
-		s.actionCommand("cancel REPLAY...", "POST T/replays/ID/cancel", "End replays; what was not fed stays as it is", "cancelled"),
+		s.ActionCommand("pause REPLAY...", "POST T/replays/ID/pause", "Stop feeding; what was fed goes on", "paused"),
+		s.ActionCommand("resume REPLAY...", "POST T/replays/ID/resume", "Go on from where it was", "resumed"),
+		s.ActionCommand("cancel REPLAY...", "POST T/replays/ID/cancel", "End replays; what was not fed stays as it is", "cancelled"),
 	)
 	return cmd
 }
@@ -90,13 +91,13 @@ func (f *replayFlags) request(ids []string) (replayRequest, error) {
 	}
 	switch {
 	case f.rate < 0:
-		return r, usagef("--rate: must be at least 1")
+		return r, kit.Usagef("--rate: must be at least 1")
 	case f.maxRate == 0:
 		return r, nil
 	}
 	r.PerMinute = cmp.Or(f.rate, defaultReplayRate) // the multiple must mean something
 	if f.maxRate < r.PerMinute {
-		return r, usagef("--max-rate: must be at least the rate of %d", r.PerMinute)
+		return r, kit.Usagef("--max-rate: must be at least the rate of %d", r.PerMinute)
 	}
 	r.MaxMultiple = float64(f.maxRate) / float64(r.PerMinute)
 	return r, nil
@@ -107,35 +108,35 @@ func (s *session) replay(ctx context.Context, ids []string, f *replayFlags) erro
 	if err != nil {
 		return err
 	}
-	r := request{method: http.MethodPost, path: "T/replays", body: body}
+	r := kit.Request{Method: http.MethodPost, Path: "T/replays", Body: body}
 	if f.dryRun {
-		return fetch(ctx, s, r, s.printPreview)
+		return kit.Fetch(ctx, s.Session, r, s.printPreview)
 	}
-	c, err := s.client()
+	c, err := s.Client()
 	if err != nil {
 		return err
 	}
 	var raw json.RawMessage
-	if err := c.call(ctx, r, &raw); err != nil {
+	if err := c.Call(ctx, r, &raw); err != nil {
 		return err
 	}
-	created, err := understand[replay](raw)
+	created, err := kit.Understand[replay](raw)
 	if err != nil {
 		return err
 	}
 	about := fmt.Sprintf("%s %s, %s", created.ID, created.Status, created.size())
 	if f.detach {
-		return s.print(raw, created.ID+"\n", "%s\n", about)
+		return s.Print(raw, created.ID+"\n", "%s\n", about)
 	}
-	if !s.json && !s.quiet {
-		s.note("%s", about)
+	if !s.JSON && !s.Quiet {
+		s.Note("%s", about)
 	}
 	return s.watchReplay(ctx, c, created.ID)
 }
 
 func (s *session) printPreview(p view.ReplayPreview) error {
-	if s.quiet {
-		return s.printf("%d\n", p.Count)
+	if s.Quiet {
+		return s.Printf("%d\n", p.Count)
 	}
 	count := thousands(p.Count)
 	if !p.Exact {
@@ -146,11 +147,11 @@ func (s *session) printPreview(p view.ReplayPreview) error {
 	for _, e := range p.PerEndpoint {
 		fmt.Fprintf(&b, "  %s %s %s\n", e.Endpoint, thousands(e.Count), e.State)
 	}
-	if err := s.printf("%s", b.String()); err != nil {
+	if err := s.Printf("%s", b.String()); err != nil {
 		return err
 	}
 	for _, w := range p.Warnings {
-		s.note("warning: %s", w)
+		s.Note("warning: %s", w)
 	}
 	return nil
 }
@@ -178,21 +179,21 @@ func (r *replay) size() string {
 
 // state is the status, with the reason of a pause.
 func (r *replay) state() string {
-	if why := orZero(r.PauseReason); why != "" {
+	if why := kit.OrZero(r.PauseReason); why != "" {
 		return r.Status + ":" + why
 	}
 	return r.Status
 }
 
 func (s *session) replayList() *cobra.Command {
-	return listCommand(s, "List replays", "T/replays", "ID STATUS DONE TOTAL RATE FAILED CREATED", func(r replay) []string {
+	return kit.ListCommand(s.Session, "List replays", "T/replays", "ID STATUS DONE TOTAL RATE FAILED CREATED", func(r replay) []string {
 		total := "–"
 		if r.Progress.Total != nil {
 			total = thousands(*r.Progress.Total)
 		}
 		return []string{
 			r.ID, r.state(), thousands(r.ended()), total, fmt.Sprintf("%d/min", r.CurrentPerMinute),
-			thousands(r.Progress.Failed), clock(r.CreatedAt),
+			thousands(r.Progress.Failed), kit.Clock(r.CreatedAt),
 		}
-	}, filter{name: "status", help: "queued, running, paused, done or cancelled"})
+	}, kit.Filter{Name: "status", Help: "queued, running, paused, done or cancelled"})
 }

@@ -13,14 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
 func (s *session) replayWatch() *cobra.Command {
 	return &cobra.Command{
-		Use: "watch REPLAY", Short: "Follow a replay to its end", Args: wantArgs(1, 1),
+		Use: "watch REPLAY", Short: "Follow a replay to its end", Args: kit.WantArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := s.client()
+			c, err := s.Client()
 			if err != nil {
 				return err
 			}
@@ -38,14 +39,14 @@ const (
 
 // watchReplay follows a replay until it ends or waits for a person. An
 // interruption stops the watching, not the replay.
-func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
-	bar := progressBar{session: s, moving: isTerminal(s.Stderr)}
+func (s *session) watchReplay(ctx context.Context, c *kit.Client, id string) error {
+	bar := progressBar{session: s, moving: kit.IsTerminal(s.Stderr)}
 	for {
 		var raw json.RawMessage
-		err := c.call(ctx, request{method: http.MethodGet, path: at("T/replays/ID", id)}, &raw)
+		err := c.Call(ctx, kit.Request{Method: http.MethodGet, Path: kit.At("T/replays/ID", id)}, &raw)
 		if ctx.Err() != nil {
 			bar.leave()
-			s.note("the replay goes on; see: breakwater replay watch %s", id)
+			s.Note("the replay goes on; see: breakwater replay watch %s", id)
 			return ctx.Err()
 		}
 		var r replay
@@ -57,30 +58,30 @@ func (s *session) watchReplay(ctx context.Context, c *client, id string) error {
 			return err
 		}
 		switch {
-		case r.Status == "done", r.Status == "cancelled", orZero(r.PauseReason) == "stuck":
+		case r.Status == "done", r.Status == "cancelled", kit.OrZero(r.PauseReason) == "stuck":
 			bar.leave()
 			return s.tellReplayEnd(raw, &r)
 		default:
 			bar.show(time.Now(), &r)
 		}
-		sleep(ctx, replayPoll)
+		kit.Sleep(ctx, replayPoll)
 	}
 }
 
 // tellReplayEnd prints how the replay ended. Only a complete success is one.
 func (s *session) tellReplayEnd(raw json.RawMessage, r *replay) error {
 	p := &r.Progress
-	err := s.print(raw, r.ID+"\n", "%s %s: %s delivered, %s failed, %s skipped\n", r.ID, r.state(),
+	err := s.Print(raw, r.ID+"\n", "%s %s: %s delivered, %s failed, %s skipped\n", r.ID, r.state(),
 		thousands(p.Delivered), thousands(p.Failed), thousands(p.Skipped))
 	switch {
 	case err != nil:
 		return err
-	case orZero(r.PauseReason) == "stuck":
+	case kit.OrZero(r.PauseReason) == "stuck":
 		return fmt.Errorf("the destination takes nothing; mend it, then: breakwater replay resume %s", r.ID)
 	case r.Status == "cancelled":
 		return errors.New("the replay was cancelled")
 	case p.Failed > 0:
-		return fmt.Errorf("%s not delivered: %w", plural(int(p.Failed), "delivery was", "deliveries were"), errPartly)
+		return fmt.Errorf("%s not delivered: %w", kit.Plural(int(p.Failed), "delivery was", "deliveries were"), kit.ErrPartly)
 	default:
 		return nil
 	}
@@ -97,7 +98,7 @@ type progressBar struct {
 }
 
 func (b *progressBar) show(now time.Time, r *replay) {
-	if b.quiet || b.json {
+	if b.Quiet || b.JSON {
 		return
 	}
 	line := r.line(now)
@@ -109,14 +110,14 @@ func (b *progressBar) show(now time.Time, r *replay) {
 	}
 	if b.last.IsZero() || now.Sub(b.last) >= replayLines {
 		b.last = now
-		b.note("%s", line)
+		b.Note("%s", line)
 	}
 }
 
 // leave ends the moving line.
 func (b *progressBar) leave() {
 	if b.width > 0 {
-		b.note("")
+		b.Note("")
 	}
 	b.width = 0
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/cli/watch"
 	"github.com/breakwaterhq/breakwater/internal/lab/sink"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
@@ -28,13 +29,13 @@ type sendFlags struct {
 	rate           string
 	delay          string
 	idempotencyKey string
-	wait           bool
+	wait           string
 }
 
 func (s *session) sendCommand() *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
-		Use: "send TYPE", Short: "Send an event", Args: wantArgs(1, 1),
+		Use: "send TYPE", Short: "Send an event", Args: kit.WantArgs(1, 1),
 		Example: `  breakwater send order.paid -d '{"order":42}' --wait
   breakwater send order.paid -d @order.json --count 1000 --rate 50/s`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +43,7 @@ func (s *session) sendCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := s.client()
+			c, err := s.Client()
 			if err != nil {
 				return err
 			}
@@ -59,7 +60,8 @@ func (s *session) sendCommand() *cobra.Command {
 	flags.StringVar(&f.rate, "rate", "", "events per second with --count, such as 50/s (default as fast as they are accepted)")
 	flags.StringVar(&f.delay, "delay", "", "deliver this much later, such as 15m")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "the same key is accepted once; with --count, -1, -2, … is added")
-	flags.BoolVar(&f.wait, "wait", false, "follow the deliveries to their end; fails unless all are delivered")
+	flags.StringVar(&f.wait, "wait", "", "tell every attempt until all deliveries have ended, at most this long if a limit such as --wait=2m is given; fails unless all are delivered")
+	flags.Lookup("wait").NoOptDefVal = noLimit
 	return cmd
 }
 
@@ -67,7 +69,7 @@ func (s *session) sendCommand() *cobra.Command {
 // signed and delivered, and encoding/json would reformat them.
 func (s *session) eventBody(eventType string, f *sendFlags) ([]byte, error) {
 	if f.count < 1 {
-		return nil, usagef("--count: must be at least 1")
+		return nil, kit.Usagef("--count: must be at least 1")
 	}
 	payload, err := s.readData(f.data)
 	if err != nil {
@@ -81,7 +83,7 @@ func (s *session) eventBody(eventType string, f *sendFlags) ([]byte, error) {
 	if f.delay != "" {
 		d, err := quantity.ParseDuration(f.delay)
 		if err != nil {
-			return nil, usagef("--delay: %w", err)
+			return nil, kit.Usagef("--delay: %w", err)
 		}
 		body = fmt.Appendf(body, `,"delay":%q`, quantity.FormatDuration(d))
 	}
@@ -95,7 +97,7 @@ func (s *session) eventBody(eventType string, f *sendFlags) ([]byte, error) {
 	case json.Valid(payload):
 		body = append(append(body, `,"payload":`...), payload...)
 	default:
-		return nil, usagef("-d: payload is not valid JSON; name its type with --content-type to send it as it is")
+		return nil, kit.Usagef("-d: payload is not valid JSON; name its type with --content-type to send it as it is")
 	}
 	return append(body, '}'), nil
 }
@@ -112,14 +114,14 @@ func (s *session) readData(data string) ([]byte, error) {
 	if isFile {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, usagef("-d: %w", err)
+			return nil, kit.Usagef("-d: %w", err)
 		}
 		defer f.Close()
 		source = f
 	}
 	raw, err := io.ReadAll(io.LimitReader(source, maxData))
 	if err != nil {
-		return nil, usagef("-d: %w", err)
+		return nil, kit.Usagef("-d: %w", err)
 	}
 	return raw, nil
 }
@@ -130,40 +132,71 @@ type receipt struct {
 	Deliveries int    `json:"deliveries"`
 }
 
-func (c *client) send(ctx context.Context, body []byte, key string) (receipt, error) {
+func postEvent(ctx context.Context, c *kit.Client, body []byte, key string) (receipt, error) {
 	var r receipt
-	err := c.call(ctx, request{method: http.MethodPost, path: "T/events", body: body, idempotencyKey: key}, &r)
+	err := c.Call(ctx, kit.Request{Method: http.MethodPost, Path: "T/events", Body: body, IdempotencyKey: key}, &r)
 	return r, err
 }
 
-func (s *session) sendOne(ctx context.Context, c *client, body []byte, f *sendFlags) error {
-	r, err := c.send(ctx, body, f.idempotencyKey)
+func (s *session) sendOne(ctx context.Context, c *kit.Client, body []byte, f *sendFlags) error {
+	began := time.Now()
+	limit, err := f.waitLimit()
 	if err != nil {
 		return err
 	}
-	err = s.print(r, r.ID+"\n", "%s accepted, %s\n", r.ID, plural(r.Deliveries, "delivery", "deliveries"))
-	if err != nil || !f.wait {
+	r, err := postEvent(ctx, c, body, f.idempotencyKey)
+	if err != nil {
 		return err
 	}
-	return s.follow(ctx, c, r.ID)
+	err = s.Print(r, r.ID+"\n", "%s accepted, %s\n", r.ID, kit.Plural(r.Deliveries, "delivery", "deliveries"))
+	switch {
+	case err != nil:
+		return err
+	case r.Deliveries == 0 && f.wait != "":
+		return fmt.Errorf("no endpoint of tenant %s takes this type of event; see: breakwater --tenant %s endpoints list", s.Tenant, s.Tenant)
+	case f.wait == "":
+		return nil
+	}
+	return watch.Follow(ctx, s.Session, c, r.ID, began, limit)
+}
+
+// noLimit is --wait without a value.
+const noLimit = "until the end"
+
+// maxWait bounds --wait.
+const maxWait = 30 * 24 * time.Hour
+
+// waitLimit reads --wait; 0: no limit.
+func (f *sendFlags) waitLimit() (time.Duration, error) {
+	if f.wait == "" || f.wait == noLimit {
+		return 0, nil
+	}
+	d, err := quantity.ParseDuration(f.wait)
+	if err != nil {
+		return 0, kit.Usagef("--wait: %w", err)
+	}
+	if d <= 0 || d > maxWait {
+		return 0, kit.Usagef("--wait: must be more than 0 and at most 30d")
+	}
+	return d, nil
 }
 
 // sendMany sends one after the other, at --rate if there is one. Failures are
 // counted; the first one is told.
-func (s *session) sendMany(ctx context.Context, c *client, body []byte, f *sendFlags) error {
+func (s *session) sendMany(ctx context.Context, c *kit.Client, body []byte, f *sendFlags) error {
 	rate, err := readFlag("rate", f.rate, sink.ParseRate)
 	if err != nil {
-		return &usageError{err}
+		return kit.Usage(err)
 	}
-	if f.wait {
-		return usagef("--wait: works with one event only")
+	if f.wait != "" {
+		return kit.Usagef("--wait: works with one event only")
 	}
 	start := time.Now()
 	var first error
 	accepted, deliveries := 0, 0
 	for i := range f.count {
 		if rate > 0 {
-			sleep(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
+			kit.Sleep(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
 		}
 		if ctx.Err() != nil {
 			break
@@ -172,7 +205,7 @@ func (s *session) sendMany(ctx context.Context, c *client, body []byte, f *sendF
 		if key != "" {
 			key += "-" + strconv.Itoa(i+1)
 		}
-		r, err := c.send(ctx, body, key)
+		r, err := postEvent(ctx, c, body, key)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -181,120 +214,22 @@ func (s *session) sendMany(ctx context.Context, c *client, body []byte, f *sendF
 		}
 		accepted++
 		deliveries += r.Deliveries
-		if s.json {
-			if err := s.printJSON(r); err != nil {
+		if s.JSON {
+			if err := s.PrintJSON(r); err != nil {
 				return err
 			}
 		}
 	}
-	if !s.json && !s.quiet {
-		err = s.printf("%d of %d accepted, %s, in %v\n", accepted, f.count,
-			plural(deliveries, "delivery", "deliveries"), time.Since(start).Round(time.Millisecond))
+	if !s.JSON && !s.Quiet {
+		err = s.Printf("%d of %d accepted, %s, in %v\n", accepted, f.count,
+			kit.Plural(deliveries, "delivery", "deliveries"), time.Since(start).Round(time.Millisecond))
 	}
 	return errors.Join(err, ctx.Err(), sentError(accepted, first))
 }
 
 func sentError(accepted int, first error) error {
 	if first != nil && accepted > 0 {
-		return fmt.Errorf("%w, first: %w", errPartly, first)
+		return fmt.Errorf("%w, first: %w", kit.ErrPartly, first)
 	}
 	return first
-}
-
-// The pace at which --wait asks.
-const (
-	firstPoll = 100 * time.Millisecond
-	slowPoll  = 2 * time.Second
-)
-
-// maxFollowed bounds the deliveries that --wait watches.
-const maxFollowed = 10_000
-
-// follow prints every delivery of an event as it ends. An interruption stops
-// the watching, not the deliveries.
-func (s *session) follow(ctx context.Context, c *client, event string) error {
-	w := watch{session: s, client: c, event: event, told: map[string]bool{}}
-	for poll := firstPoll; ; poll = min(poll*3/2, slowPoll) {
-		pending, err := w.look(ctx)
-		if ctx.Err() != nil {
-			s.note("still pending; see: breakwater deliveries list --event %s", event)
-			return ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if pending == 0 {
-			break
-		}
-		sleep(ctx, poll)
-	}
-	if w.failed > 0 {
-		return fmt.Errorf("%s not delivered", plural(w.failed, "delivery was", "deliveries were"))
-	}
-	return nil
-}
-
-// watch is what --wait has seen of one event.
-type watch struct {
-	*session
-
-	client *client
-	event  string
-	told   map[string]bool // deliveries whose end was printed
-	failed int
-}
-
-// look prints what ended since the last look and counts what is pending.
-func (w *watch) look(ctx context.Context) (pending int, err error) {
-	p, err := w.client.list(ctx, at("T/events/ID/deliveries", w.event), url.Values{}, maxFollowed)
-	if err != nil {
-		return 0, err
-	}
-	for _, raw := range p.Data {
-		d, err := understand[delivery](raw)
-		if err != nil {
-			return 0, err
-		}
-		switch {
-		case d.Status == "pending":
-			pending++
-			continue
-		case w.told[d.ID]:
-			continue
-		case d.Status != "delivered":
-			w.failed++
-		}
-		w.told[d.ID] = true
-		if err := w.tellEnd(raw, &d); err != nil {
-			return 0, err
-		}
-	}
-	return pending, nil
-}
-
-func (s *session) tellEnd(raw json.RawMessage, d *delivery) error {
-	if s.json {
-		return s.printJSON(raw)
-	}
-	text := d.Endpoint + " " + d.Status
-	if why := orZero(d.Reason); why != "" {
-		text += " (" + why + ")"
-	}
-	if d.Last != nil {
-		text += fmt.Sprintf(" %s in %.0f ms", d.last(), d.Last.LatencyMS)
-	}
-	return s.printf("%s\n", text)
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/app"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/config"
 )
 
@@ -23,7 +23,7 @@ func (s *session) serveCommand() *cobra.Command {
 // configured is a command that takes the settings of a server, as flags too.
 func (s *session) configured(use, short string, run func(context.Context, *config.Config) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: wantArgs(0, 0),
+		Use: use, Short: short, Args: kit.WantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(config.Input{Flags: cmd.Flags(), Environ: s.Environ, Version: Version()})
 			if err != nil {
@@ -52,8 +52,8 @@ func (s *session) serve(ctx context.Context, cfg *config.Config) error {
 // banner greets the person who started the server. A closed stdout is no
 // reason to stop serving.
 func (s *session) banner(started app.Started, dev bool) {
-	if s.json {
-		_ = s.printJSON(map[string]string{
+	if s.JSON {
+		_ = s.PrintJSON(map[string]string{
 			"url": started.URL, "store": started.Store, "node": started.Node,
 			"admin_key": started.AdminKey, "admin_key_file": started.AdminKeyFile,
 		})
@@ -61,7 +61,7 @@ func (s *session) banner(started app.Started, dev bool) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "breakwater %s listening on %s\n", Version(), started.URL)
-	if !s.quiet {
+	if !s.Quiet {
 		fmt.Fprintf(&b, "store %s, node %s\n", started.Store, started.Node)
 		fmt.Fprintf(&b, "dashboard %s/ui\n", started.URL)
 	}
@@ -72,10 +72,10 @@ func (s *session) banner(started app.Started, dev bool) {
 		}
 		fmt.Fprintf(&b, "admin key %s (%s)\n", started.AdminKey, kept)
 	}
-	if !s.quiet {
+	if !s.Quiet {
 		b.WriteString(tryLine(dev))
 	}
-	_ = s.printf("%s", b.String())
+	_ = s.Printf("%s", b.String())
 }
 
 // tryLine suggests a next step that works: loopback destinations are open in
@@ -90,17 +90,8 @@ func tryLine(dev bool) string {
 // newLogger logs to w: text where a person reads it, else JSON.
 func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.LogLevel}
-	if cfg.LogFormat == "text" || cfg.LogFormat == "" && isTerminal(w) {
+	if cfg.LogFormat == "text" || cfg.LogFormat == "" && kit.IsTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/lab/simplot"
 	"github.com/breakwaterhq/breakwater/internal/sim"
 )
@@ -34,7 +35,7 @@ type simulateFlags struct {
 func (s *session) simulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use: "simulate", Short: "Play outages in virtual time and compare strategies", Args: wantArgs(0, 0),
+		Use: "simulate", Short: "Play outages in virtual time and compare strategies", Args: kit.WantArgs(0, 0),
 		Long: `Play an outage and the drain after it in virtual time, with the code that the server
 runs, and compare it with other ways to retry. Nothing is sent and no server is needed.
 
@@ -127,18 +128,18 @@ func (s *session) plan(cmd *cobra.Command, f *simulateFlags) (*simulationPlan, e
 	}
 	if f.assert != "" && !p.ownGoals {
 		if p.goals, err = sim.ParseGoals(f.assert); err != nil {
-			return nil, usagef("--assert: %w", err)
+			return nil, kit.Usagef("--assert: %w", err)
 		}
 	}
 	switch {
 	case f.seeds < 1 || f.seeds > 100_000:
-		return nil, usagef("--seeds: must be between 1 and 100000")
+		return nil, kit.Usagef("--seeds: must be between 1 and 100000")
 	case f.workers < 1:
-		return nil, usagef("--workers: must be at least 1")
+		return nil, kit.Usagef("--workers: must be at least 1")
 	case cmd.Flags().Changed("until") && f.until < minShown:
-		return nil, usagef("--until: must be at least %s", minShown)
+		return nil, kit.Usagef("--until: must be at least %s", minShown)
 	case len(p.scenarios) > 1 && f.png+f.svg+f.csv != "":
-		return nil, usagef("--png, --svg and --csv need a single scenario")
+		return nil, kit.Usagef("--png, --svg and --csv need a single scenario")
 	}
 	return p, nil
 }
@@ -156,14 +157,14 @@ func (p *simulationPlan) goalsOf(s *sim.Scenario) []sim.Goal {
 // play runs every strategy in every scenario.
 func (s *session) play(ctx context.Context, plan *simulationPlan, f *simulateFlags) ([]sim.Report, error) {
 	total := len(plan.scenarios) * len(plan.strategies) * f.seeds
-	bar := s.newProgress("simulating", total)
-	defer bar.end()
+	bar := s.NewProgress("simulating", total)
+	defer bar.End()
 	var reports []sim.Report
 	for _, scenario := range plan.scenarios {
 		for _, st := range plan.strategies {
 			before := len(reports) * f.seeds
 			results, err := sim.RunMany(ctx, scenario, st, sim.Seeds(f.seed, f.seeds), f.workers,
-				func(done, _ int) { bar.set(before + done) })
+				func(done, _ int) { bar.Set(before + done) })
 			if err != nil {
 				return nil, err
 			}
@@ -197,12 +198,12 @@ func writeFile(path string, reports []sim.Report, write func(io.Writer, []sim.Re
 }
 
 func (s *session) printReports(reports []sim.Report, plan *simulationPlan) error {
-	if s.json {
-		return s.printJSON(map[string]any{"data": reports})
+	if s.JSON {
+		return s.PrintJSON(map[string]any{"data": reports})
 	}
-	if len(plan.scenarios) == 1 && !s.quiet {
+	if len(plan.scenarios) == 1 && !s.Quiet {
 		for i := range reports {
-			if err := s.printf("%s\n\n", simplot.Chart(&reports[i])); err != nil {
+			if err := s.Printf("%s\n\n", simplot.Chart(&reports[i])); err != nil {
 				return err
 			}
 		}
@@ -215,11 +216,11 @@ func (s *session) checkGoals(reports []sim.Report) error {
 	for i := range reports {
 		for _, text := range reports[i].Missed {
 			missed++
-			s.note("%s, %s: missed %s", reports[i].Scenario.Name, reports[i].Strategy, text)
+			s.Note("%s, %s: missed %s", reports[i].Scenario.Name, reports[i].Strategy, text)
 		}
 	}
 	if missed > 0 {
-		return fmt.Errorf("%w: %s", errCheckFailed, plural(missed, "goal is missed", "goals are missed"))
+		return fmt.Errorf("%w: %s", kit.ErrCheckFailed, kit.Plural(missed, "goal is missed", "goals are missed"))
 	}
 	return nil
 }
@@ -235,5 +236,5 @@ func (s *session) listSimulations() error {
 	for _, st := range sim.Strategies() {
 		fmt.Fprintf(&b, "--policy %s\n", st.Name)
 	}
-	return s.printf("%s", b.String())
+	return s.Printf("%s", b.String())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/config"
 	"github.com/breakwaterhq/breakwater/internal/sim"
 )
@@ -57,7 +58,7 @@ func (c *scenarioChoice) scenarios(cmd *cobra.Command) ([]sim.Scenario, error) {
 	if c.set != "" {
 		for _, flag := range changes {
 			if cmd.Flags().Changed(flag) {
-				return nil, usagef("--%s: cannot change a whole set of scenarios", flag)
+				return nil, kit.Usagef("--%s: cannot change a whole set of scenarios", flag)
 			}
 		}
 		return findSet(c.set)
@@ -68,10 +69,10 @@ func (c *scenarioChoice) scenarios(cmd *cobra.Command) ([]sim.Scenario, error) {
 	}
 	c.change(cmd, &s)
 	if cmd.Flags().Changed("rate") && c.rate >= s.Capacity {
-		return nil, usagef("--rate: must be below the capacity, which is %v", s.Capacity)
+		return nil, kit.Usagef("--rate: must be below the capacity, which is %v", s.Capacity)
 	}
 	if err := s.Check(); err != nil {
-		return nil, &usageError{err}
+		return nil, kit.Usage(err)
 	}
 	return []sim.Scenario{s}, nil
 }
@@ -85,7 +86,7 @@ func exclusive(cmd *cobra.Command, flags ...string) error {
 		}
 	}
 	if len(given) > 1 {
-		return usagef("%s: only one of them at a time", strings.Join(given, ", "))
+		return kit.Usagef("%s: only one of them at a time", strings.Join(given, ", "))
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func findSet(name string) ([]sim.Scenario, error) {
 		}
 		known = append(known, set.Name)
 	}
-	return nil, usagef("--set: %q is not known; known: %s", name, strings.Join(known, ", "))
+	return nil, kit.Usagef("--set: %q is not known; known: %s", name, strings.Join(known, ", "))
 }
 
 func (c *scenarioChoice) one() (sim.Scenario, error) {
@@ -106,11 +107,11 @@ func (c *scenarioChoice) one() (sim.Scenario, error) {
 	case c.file != "":
 		raw, err := os.ReadFile(c.file)
 		if err != nil {
-			return sim.Scenario{}, usagef("--scenario: %w", err)
+			return sim.Scenario{}, kit.Usagef("--scenario: %w", err)
 		}
 		s, err := sim.ReadScenario(raw)
 		if err != nil {
-			return s, usagef("--scenario %s: %w", c.file, err)
+			return s, kit.Usagef("--scenario %s: %w", c.file, err)
 		}
 		return s, nil
 	case c.name != "":
@@ -123,7 +124,7 @@ func (c *scenarioChoice) one() (sim.Scenario, error) {
 				known = append(known, s.Name)
 			}
 		}
-		return sim.Scenario{}, usagef("--name: %q is not known%s", c.name, didYouMean(config.Nearest(c.name, known), ""))
+		return sim.Scenario{}, kit.Usagef("--name: %q is not known%s", c.name, kit.DidYouMean(config.Nearest(c.name, known), ""))
 	default:
 		return sim.Base(), nil
 	}
@@ -172,16 +173,16 @@ func (s *session) strategy(name string) (sim.Strategy, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		known := names(sim.Strategies(), func(st sim.Strategy) string { return st.Name })
-		return st, usagef("--policy: %w, and there is no such file%s", unknown, didYouMean(config.Nearest(name, known), ""))
+		return st, kit.Usagef("--policy: %w, and there is no such file%s", unknown, kit.DidYouMean(config.Nearest(name, known), ""))
 	case err != nil:
-		return st, usagef("--policy: %w", err)
+		return st, kit.Usagef("--policy: %w", err)
 	}
 	p, warnings, err := sim.ReadPolicy(raw)
 	if err != nil {
-		return st, usagef("--policy %s: %w", name, err)
+		return st, kit.Usagef("--policy %s: %w", name, err)
 	}
 	for _, w := range warnings {
-		s.note("%s: %s", name, w)
+		s.Note("%s: %s", name, w)
 	}
 	return sim.Law(name, p), nil
 }

@@ -69,19 +69,19 @@ func splitReports(reports []sim.Report) (one, two []*sim.Report) {
 
 func (s *session) printTable(t *simulationTable, reports []*sim.Report) error {
 	var rows [][]string
-	if !s.quiet {
+	if !s.Quiet {
 		rows = append(rows, strings.Split(t.head, "\t"))
 	}
 	for _, r := range reports {
 		rows = append(rows, t.row(r))
 	}
-	if err := s.printRows(rows); err != nil {
+	if err := s.PrintRows(rows); err != nil {
 		return err
 	}
-	if s.quiet {
+	if s.Quiet {
 		return nil
 	}
-	return s.printf("%s\n", strings.TrimSuffix(t.key, "\n"))
+	return s.Printf("%s\n", strings.TrimSuffix(t.key, "\n"))
 }
 
 func oneOutageRow(r *sim.Report) []string {

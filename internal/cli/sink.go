@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/lab/sink"
 )
 
@@ -26,9 +27,11 @@ type sinkFlags struct {
 func (s *session) sinkCommand() *cobra.Command {
 	var f sinkFlags
 	cmd := &cobra.Command{
-		Use: "sink", Short: "Run a receiver that fails on purpose", Args: wantArgs(0, 0),
+		Use: "sink", Short: "Run a receiver that fails on purpose", Args: kit.WantArgs(0, 0),
 		Long: `Run a receiver that fails, slows down, throttles, refuses, flaps or crashes as told.
 Any path is accepted; all paths share what it can take, unless --per-path.
+It prints a line for each request, up to 20 in a second, and of busier seconds a line of counts; with --quiet a line
+of counts for each second, with --json a document for each request.
 While it runs:
   GET  /_sink          all counts and crashes, also per path
   POST /_sink          change behaviour: every flag below is a field, such as {"fail":503,"fail_for":"5s"},
@@ -45,7 +48,7 @@ While it runs:
 			}
 			receiver, err := sink.New(cfg)
 			if err != nil {
-				return errors.Join(&usageError{sinkError(err)}, closeLog())
+				return errors.Join(kit.Usage(sinkError(err)), closeLog())
 			}
 			return errors.Join(receiver.Run(cmd.Context()), closeLog())
 		},
@@ -105,23 +108,26 @@ func sinkError(err error) error {
 func (s *session) sinkConfig(f *sinkFlags) (cfg sink.Config, closeLog func() error, err error) {
 	closeLog = func() error { return nil }
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
-		return cfg, closeLog, usagef("--listen: %q must be an address such as 127.0.0.1:9000", f.listen)
+		return cfg, closeLog, kit.Usagef("--listen: %q must be an address such as 127.0.0.1:9000", f.listen)
 	}
 	fromFile, err := readFlag("secret-file", f.secretFn, readLines)
 	if err != nil {
-		return cfg, closeLog, &usageError{err}
+		return cfg, closeLog, kit.Usage(err)
 	}
 	cfg = sink.Config{Listen: f.listen, Initial: f.behaviour, PerPath: f.perPath, Secrets: append(fromFile, f.secrets...)}
-	if !s.quiet {
-		cfg.Out = s.Stdout
-		cfg.OnListen = func(addr net.Addr) {
-			s.note("sink listening on http://%s/", addr)
-		}
+	cfg.OnListen = func(addr net.Addr) { s.Note("sink listening on http://%s/", addr) }
+	if s.JSON {
+		cfg.Log = s.Stdout
+	} else {
+		cfg.Out, cfg.Requests = s.Stdout, !s.Quiet
+	}
+	if s.JSON && f.log != "" {
+		return cfg, closeLog, kit.Usagef("--log: --json prints the same lines; use one of them")
 	}
 	if f.log != "" {
 		file, err := os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // holds ids only
 		if err != nil {
-			return cfg, closeLog, usagef("--log: %w", err)
+			return cfg, closeLog, kit.Usagef("--log: %w", err)
 		}
 		cfg.Log, closeLog = file, file.Close
 	}

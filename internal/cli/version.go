@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 )
 
 // version is set by the linker for releases.
@@ -24,17 +26,17 @@ func Version() string {
 
 func (s *session) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show the version of this binary", Args: wantArgs(0, 0),
+		Use: "version", Short: "Show the version of this binary", Args: kit.WantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			if s.json {
-				return s.printJSON(map[string]string{
+			if s.JSON {
+				return s.PrintJSON(map[string]string{
 					"version": Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			if s.quiet {
-				return s.printf("%s\n", Version())
+			if s.Quiet {
+				return s.Printf("%s\n", Version())
 			}
-			return s.printf("breakwater %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return s.Printf("breakwater %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }
@@ -42,9 +44,9 @@ func (s *session) versionCommand() *cobra.Command {
 func (s *session) healthCommand() *cobra.Command {
 	var ready bool
 	cmd := &cobra.Command{
-		Use: "health", Short: "Ask a server whether it is alive, or ready for work", Args: wantArgs(0, 0),
+		Use: "health", Short: "Ask a server whether it is alive, or ready for work", Args: kit.WantArgs(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := s.client()
+			c, err := s.Client()
 			if err != nil {
 				return err
 			}
@@ -52,14 +54,14 @@ func (s *session) healthCommand() *cobra.Command {
 			if ready {
 				path = "readyz"
 			}
-			c.key = "" // neither needs one
-			if err := c.call(cmd.Context(), request{method: http.MethodGet, path: path}, nil); err != nil {
-				return &unreachableError{err}
+			c = c.WithoutKey()
+			if err := c.Call(cmd.Context(), kit.Request{Method: http.MethodGet, Path: path}, nil); err != nil {
+				return kit.Unreachable(err)
 			}
-			if s.quiet {
+			if s.Quiet {
 				return nil
 			}
-			return s.printf("ok\n")
+			return s.Printf("ok\n")
 		},
 	}
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask for readiness: store, migrations, leases")

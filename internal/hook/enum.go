@@ -227,6 +227,12 @@ func (s Scope) String() string         { return scopes.text(s) }
 // ParseDeliveryState reads the name of a delivery state.
 func ParseDeliveryState(s string) (DeliveryState, error) { return deliveryStates.parse(s) }
 
+// ParseAttemptKind reads the name of a kind of attempt.
+func ParseAttemptKind(s string) (AttemptKind, error) { return attemptKinds.parse(s) }
+
+// ParseClass reads the name of a class.
+func ParseClass(s string) (Class, error) { return classes.parse(s) }
+
 // ParseReason reads the name of an attempt reason.
 func ParseReason(s string) (Reason, error) { return reasons.parse(s) }
 

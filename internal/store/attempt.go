@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -35,6 +36,14 @@ func AppendAttempt(dst []byte, a *hook.Attempt) []byte {
 	o.name("detail")
 	o.dst = AppendDetail(o.dst, &a.Detail)
 	return append(o.dst, '}')
+}
+
+// AppendAttemptOf is AppendAttempt for a store that keeps the document apart from
+// its delivery's row: it names the delivery.
+func AppendAttemptOf(dst []byte, a *hook.Attempt) []byte {
+	dst = AppendAttempt(dst, a)
+	dst = append(dst[:len(dst)-1], `,"delivery":`...)
+	return append(strconv.AppendInt(dst, int64(a.DeliveryID), 10), '}')
 }
 
 // attemptDocument is what AppendAttempt writes.

@@ -30,6 +30,7 @@ type DB interface {
 	Keys
 	EventLog
 	DeliveryLog
+	AttemptLog
 	DeadLetters
 	AuditLog
 	NodeLog

@@ -54,6 +54,7 @@ type route struct {
 	body    bodyRule
 	maxBody int64
 	once    bool // takes an idempotency key
+	stream  bool // answers as long as the client listens
 }
 
 // bodyRule says how a request body is read before the handler runs.
@@ -87,6 +88,7 @@ const (
 	metaNeed    = "need"
 	metaOwnBody = "own body"
 	metaOnce    = "once"
+	metaStream  = "stream"
 )
 
 // Group adds routes that stand under one tag in the document.
@@ -146,6 +148,26 @@ func (s *Server) Plain(op *huma.Operation, n Need, h http.HandlerFunc) {
 	s.handle(op, h)
 }
 
+// Stream adds a route as Plain does, whose answer goes on as long as its client
+// listens. The handler bounds what it reads and asks Allowed now and then.
+func (s *Server) Stream(op *huma.Operation, n Need, h http.HandlerFunc) {
+	op.Metadata = map[string]any{metaStream: true}
+	s.Plain(op, n, h)
+}
+
+// Allowed checks again that the key of a call may use its route: keys are revoked
+// while streams are open.
+func (s *Server) Allowed(r *http.Request, c *Call) error {
+	key, err := s.auth.key(r.Context(), r.Header, c)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(c.route.Scopes, key.Scope) {
+		return errForbidden(key.Scope)
+	}
+	return nil
+}
+
 // describe adds to op what all routes share.
 func (s *Server) describe(op *huma.Operation, n Need) {
 	if op.Metadata == nil {
@@ -190,6 +212,7 @@ func newRoute(op *huma.Operation) *route {
 		params:  map[string]bool{},
 		maxBody: maxControlBody,
 		once:    op.Metadata[metaOnce] != nil,
+		stream:  op.Metadata[metaStream] != nil,
 	}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
@@ -216,7 +239,7 @@ func (s *Server) serveRoute(rt *route, w http.ResponseWriter, r *http.Request, h
 		s.Fail(w, c, err)
 		return
 	}
-	if rt.Method == http.MethodGet && rt.need != NeedNothing {
+	if rt.Method == http.MethodGet && rt.need != NeedNothing && !rt.stream {
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.ReadTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)

@@ -170,6 +170,41 @@ type AttemptLane struct {
 	InFlight int     `json:"in_flight"`
 }
 
+// AttemptEntry is an attempt in a list over all deliveries: without request, answer
+// and phases.
+type AttemptEntry struct {
+	ID         string  `json:"id"`
+	Tenant     string  `json:"tenant"`
+	Delivery   string  `json:"delivery"`
+	Event      string  `json:"event"`
+	Endpoint   string  `json:"endpoint"`
+	Type       string  `json:"type" doc:"Of the event; empty when the event has left."`
+	Number     int     `json:"number"`
+	Run        int     `json:"run"`
+	Kind       string  `json:"kind" enum:"first,retry,probe,replay,manual"`
+	Charged    bool    `json:"charged"`
+	Class      string  `json:"class"`
+	Reason     string  `json:"reason"`
+	StatusCode *int    `json:"status_code"`
+	Error      *string `json:"error"`
+	StartedAt  Stamp   `json:"started_at"`
+	LatencyMS  float64 `json:"latency_ms"`
+	Wait       *Wait   `json:"wait" doc:"How the wait after this attempt was found; null when it was the last."`
+	NextDueAt  Stamp   `json:"next_due_at"`
+	PolicyHash string  `json:"policy_hash"`
+	Node       *string `json:"node"`
+}
+
+// OfAttemptRow shows an attempt of a list.
+func OfAttemptRow(r store.AttemptRow) AttemptEntry {
+	a := OfAttempt(r.Attempt)
+	return AttemptEntry{
+		ID: a.ID, Tenant: hook.TenantPrefix.Format(r.TenantID), Delivery: a.Delivery, Event: a.Event, Endpoint: a.Endpoint, Type: r.Type,
+		Number: a.Number, Run: a.Run, Kind: a.Kind, Charged: a.Charged, Class: a.Class, Reason: a.Reason, StatusCode: a.StatusCode,
+		Error: a.Error, StartedAt: a.StartedAt, LatencyMS: a.LatencyMS, Wait: a.Wait, NextDueAt: a.NextDueAt, PolicyHash: a.PolicyHash, Node: a.Node,
+	}
+}
+
 // OfAttempt shows an attempt.
 func OfAttempt(t hook.Attempt) Attempt {
 	d := t.Detail

@@ -35,6 +35,7 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pause(r.Context(), v.wait)
 	a := s.leave(r.Context(), &v, verifier != nil, &e)
 	s.log.write(e)
+	s.tell(&e)
 	reply(w, r, a)
 }
 

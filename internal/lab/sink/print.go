@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -45,6 +47,9 @@ func (s *Sink) printSecond(now time.Time, last Counts) Counts {
 	if c.Requests == last.Requests && c.answered() == last.answered() {
 		return c
 	}
+	if s.told.all() {
+		return c
+	}
 	line := fmt.Sprintf("%s in %d ok %d fail %d dup %d badsig %d inflight %d", now.Format(time.TimeOnly),
 		c.Requests-last.Requests, c.OK-last.OK, c.Failed-last.Failed, c.Duplicates-last.Duplicates,
 		c.BadSignatures-last.BadSignatures, c.InFlight)
@@ -53,6 +58,58 @@ func (s *Sink) printSecond(now time.Time, last Counts) Counts {
 		"429", c.Throttled-last.Throttled, "early", c.BrokenHolds-last.BrokenHolds,
 	))
 	return c
+}
+
+// maxRequestLines is how many requests of a second have a line each.
+const maxRequestLines = 20
+
+// teller counts the lines of the current second.
+type teller struct {
+	mu          sync.Mutex
+	told, quiet int
+}
+
+// line reports whether there is room for one more.
+func (t *teller) line() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told < maxRequestLines {
+		t.told++
+		return true
+	}
+	t.quiet++
+	return false
+}
+
+// all reports whether all requests of the second had a line, and begins the next.
+func (t *teller) all() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.told > 0 && t.quiet == 0
+	t.told, t.quiet = 0, 0
+	return all
+}
+
+// tell prints the line of a request.
+func (s *Sink) tell(e *entry) {
+	if !s.cfg.Requests || !s.told.line() {
+		return
+	}
+	answered := strconv.Itoa(e.Status)
+	if e.Status == 0 {
+		answered = "reset"
+	}
+	line := fmt.Sprintf("%s %s %q %s signature %s", e.Time.Format("15:04:05.000"), answered, e.Path, cmp.Or(e.WebhookID, "no webhook-id"), e.Signature)
+	if e.Attempt > 1 {
+		line += fmt.Sprintf(" attempt %d", e.Attempt)
+	}
+	if e.Duplicate {
+		line += " duplicate"
+	}
+	if e.Early {
+		line += " early"
+	}
+	s.print("%s\n", line)
 }
 
 func crashLine(c Crash) string {

@@ -34,6 +34,7 @@ type Config struct {
 	Secrets  []string  // of the endpoints; empty: signatures are not checked
 	Log      io.Writer // one JSON line per request; nil: none
 	Out      io.Writer // status lines and totals of Run; nil: none
+	Requests bool      // tell of each request, while few come, instead of each second
 	MaxIDs   int       // ids remembered to find duplicates, 0 means 2,000,000
 	OnListen func(net.Addr)
 }
@@ -46,9 +47,10 @@ const (
 
 // Sink is the receiver. It is an http.Handler; Run serves it.
 type Sink struct {
-	cfg Config
-	ids *idSet
-	log *requestLog
+	cfg  Config
+	ids  *idSet
+	log  *requestLog
+	told teller
 
 	mu       sync.Mutex // guards what follows, and is never held over a wait
 	rng      *rand.Rand

@@ -190,7 +190,7 @@ func (c *commit) settleDelivered(s *store.Settle) (bool, error) {
 	if err != nil || changed == 0 {
 		return false, err
 	}
-	c.settle.document = store.AppendAttempt(c.settle.document[:0], a)
+	c.settle.document = store.AppendAttemptOf(c.settle.document[:0], a)
 	c.settle.firsts.add(int64(a.ID), string(c.settle.document), sqlstore.BytesOrNull(a.Excerpt))
 	c.written(s, true)
 	c.keep(d.TenantID, store.StoredByAttempt(len(c.settle.document)+len(a.Excerpt)))

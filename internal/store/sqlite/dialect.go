@@ -99,6 +99,18 @@ SELECT d.id, d.tenant_id, d.endpoint_id, d.event_id, a.document, a.excerpt FROM 
 WHERE d.id = $1 AND (d.tenant_id = $2 OR $2 = 0)`
 }
 
+const firstAttemptsOf visible.SQL = "FROM first_attempts f CROSS JOIN deliveries d ON d.id = json_extract(f.document, '$.delivery')"
+
+// FirstAttempts implements sqlstore.Dialect. Documents name their delivery; those
+// that were written before they did are not listed.
+func (dialect) FirstAttempts() sqlstore.AttemptWalk {
+	return sqlstore.AttemptWalk{
+		Walk:     "FROM first_attempts f",
+		From:     firstAttemptsOf,
+		Document: "f.document", Place: "f.id", Ended: "f.id",
+	}
+}
+
 // LanesFrom implements sqlstore.Dialect. CROSS JOIN keeps the order of tables.
 func (dialect) LanesFrom(q *sqlstore.Query, f store.LaneFilter) {
 	switch {

@@ -61,6 +61,9 @@ type Deliveries interface {
 	// FirstAttempt reads the attempt that was stored with the row of delivery $1
 	// of tenant $2: delivery, tenant, endpoint, event, document, excerpt.
 	FirstAttempt() visible.SQL
+	// FirstAttempts is where attempts are that were stored with the row of their
+	// delivery d, and how a list goes through them.
+	FirstAttempts() AttemptWalk
 	// CancelPending ends all that is pending for an endpoint that is deleted,
 	// and returns how many deliveries that were.
 	CancelPending(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (int64, error)

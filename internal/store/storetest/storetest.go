@@ -46,6 +46,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"Keys", keyTests},
 		{"Events", eventTests},
 		{"Deliveries", deliveryTests},
+		{"Attempts", attemptLogTests},
 		{"Dead", deadTests},
 		{"Manual", manualTests},
 		{"ManualMeanwhile", manualMeanwhileTests},

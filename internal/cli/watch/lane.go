@@ -1,26 +1,27 @@
-package cli
+package watch
 
 import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 )
 
 // lane is what is told of a lane.
 type lane struct{ view.Lane }
 
-func (s *session) endpointLane() *cobra.Command {
+// LaneCommand says how an endpoint's lane is.
+func LaneCommand(s *kit.Session) *cobra.Command {
 	return &cobra.Command{
-		Use: "lane ENDPOINT", Short: "Say whether an endpoint is sent to, how fast, and why not faster", Args: wantArgs(1, 1),
+		Use: "lane ENDPOINT", Short: "Say whether an endpoint is sent to, how fast, and why not faster", Args: kit.WantArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := request{method: http.MethodGet, path: at("T/endpoints/ID/lane", args[0])}
-			return fetch(cmd.Context(), s, r, func(l lane) error { return s.printRows(l.facts(time.Now())) })
+			r := kit.Request{Method: http.MethodGet, Path: kit.At("T/endpoints/ID/lane", args[0])}
+			return kit.Fetch(cmd.Context(), s, r, func(l lane) error { return s.PrintRows(l.facts(time.Now())) })
 		},
 	}
 }
@@ -32,9 +33,9 @@ func (l *lane) facts(now time.Time) [][]string {
 		{"breaker", l.breaker()},
 	}
 	if time.Time(l.HoldUntil).After(now) {
-		out = append(out, []string{"hold", "nothing is sent before " + clock(l.HoldUntil) + ": the endpoint asked for it"})
+		out = append(out, []string{"hold", "nothing is sent before " + kit.Clock(l.HoldUntil) + ": the endpoint asked for it"})
 	}
-	limit := "at most " + decimal(l.Limit) + " requests in flight, " + l.LimitMode
+	limit := "at most " + kit.Decimal(l.Limit) + " requests in flight, " + l.LimitMode
 	if l.SlowStart {
 		limit += ", slow start"
 	}
@@ -57,14 +58,14 @@ func (l *lane) breaker() string {
 	if l.State != "open" {
 		return l.State
 	}
-	text := "open since " + clock(l.OpenedAt)
-	switch orZero(l.OpenReason) {
+	text := "open since " + kit.Clock(l.OpenedAt)
+	switch kit.OrZero(l.OpenReason) {
 	case "consecutive":
 		text += " after failures in a row"
 	case "ratio":
 		text += " because most first attempts failed"
 	}
-	return text + "; next probe " + clock(l.NextProbeAt)
+	return text + "; next probe " + kit.Clock(l.NextProbeAt)
 }
 
 // paces says what each reason to pace a lane means.
@@ -77,11 +78,11 @@ var paces = map[string]string{
 }
 
 func (l *lane) pace() string {
-	by := orZero(l.PacedBy)
+	by := kit.OrZero(l.PacedBy)
 	if by == "" {
 		return "none"
 	}
-	text := perSecond(orZero(l.RatePerSecond)) + " by " + by
+	text := perSecond(kit.OrZero(l.RatePerSecond)) + " by " + by
 	if why := paces[by]; why != "" {
 		text += ": " + why
 	}
@@ -104,10 +105,10 @@ func learnt(n *view.Learnt) (out [][]string) {
 		if c.Sure {
 			certainty = "more than once"
 		}
-		add("ceiling", "broke at %s, %s, last %s; %s", perSecond(c.Learnt), certainty, clock(c.At), trial(c))
+		add("ceiling", "broke at %s, %s, last %s; %s", perSecond(c.Learnt), certainty, kit.Clock(c.At), trial(c))
 	}
 	if t := n.Throttle; t != nil {
-		add("throttle", "refused %s, asked to wait %s; %s now, rising by itself", clock(t.At), t.RetryAfter, perSecond(t.Rate))
+		add("throttle", "refused %s, asked to wait %s; %s now, rising by itself", kit.Clock(t.At), t.RetryAfter, perSecond(t.Rate))
 	}
 	if r := n.Recovery; r != nil {
 		add("recovery", "at %s, of what was held for %s", perSecond(r.Rate), r.Held)
@@ -127,26 +128,10 @@ func trial(c *view.Ceiling) string {
 	case c.Rate > c.Learnt:
 		return "up to " + perSecond(c.Rate) + " are being tried"
 	case c.Sure:
-		return "more is tried after " + clock(c.TestAfter) + " if it is in the way"
+		return "more is tried after " + kit.Clock(c.TestAfter) + " if it is in the way"
 	default:
 		return "more is tried soon if it is in the way"
 	}
 }
 
-func perSecond(r float64) string { return decimal(r) + "/s" }
-
-// decimal shows a number with the digits that matter to a person.
-func decimal(r float64) string {
-	digits := 2
-	switch {
-	case r >= 100:
-		digits = 0
-	case r >= 10:
-		digits = 1
-	}
-	text := strconv.FormatFloat(r, 'f', digits, 64)
-	if digits > 0 {
-		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	}
-	return text
-}
+func perSecond(r float64) string { return kit.Decimal(r) + "/s" }

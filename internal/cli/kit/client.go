@@ -1,4 +1,4 @@
-package cli
+package kit
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -15,20 +16,22 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// client speaks to the API of one server.
-type client struct {
+// Client speaks to the API of one server.
+type Client struct {
 	base    *url.URL
 	key     string
 	tenant  string
 	timeout time.Duration
+	version string
 	http    *http.Client
 }
 
-// client prepares the connection that the global flags ask for.
-func (s *session) client() (*client, error) {
+// Client prepares the connection that the global flags ask for.
+func (s *Session) Client() (*Client, error) {
 	base, err := s.serverURL()
 	if err != nil {
 		return nil, err
@@ -37,8 +40,8 @@ func (s *session) client() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{
-		base: base, key: key, tenant: s.tenant, timeout: s.timeout,
+	return &Client{
+		base: base, key: key, tenant: s.Tenant, timeout: s.Timeout, version: s.Version,
 		http: &http.Client{
 			// A redirect would take the key to another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -46,11 +49,11 @@ func (s *session) client() (*client, error) {
 	}, nil
 }
 
-func (s *session) serverURL() (*url.URL, error) {
-	text := cmp.Or(s.url, s.variable("BREAKWATER_URL"), defaultURL)
+func (s *Session) serverURL() (*url.URL, error) {
+	text := cmp.Or(s.url, s.Variable("BREAKWATER_URL"), defaultURL)
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, usagef("--url: %q must be a URL that starts with http:// or https://", text)
+		return nil, Usagef("--url: %q must be a URL that starts with http:// or https://", text)
 	}
 	return u, nil
 }
@@ -60,37 +63,37 @@ const maxKeyFile = 4 << 10
 
 // apiKey finds the key: flag, then environment, then, for a server on this
 // machine only, the file that the server itself wrote.
-func (s *session) apiKey(server *url.URL) (string, error) {
-	key, file := s.variable("BREAKWATER_API_KEY"), s.variable("BREAKWATER_API_KEY_FILE")
+func (s *Session) apiKey(server *url.URL) (string, error) {
+	key, file := s.Variable("BREAKWATER_API_KEY"), s.Variable("BREAKWATER_API_KEY_FILE")
 	switch {
 	case s.apiKeyFile != "":
-		return readKey(s.apiKeyFile)
+		return ReadKey(s.apiKeyFile)
 	case key != "" && file != "":
-		return "", usagef("set BREAKWATER_API_KEY or BREAKWATER_API_KEY_FILE, not both")
+		return "", Usagef("set BREAKWATER_API_KEY or BREAKWATER_API_KEY_FILE, not both")
 	case key != "":
 		return key, nil
 	case file != "":
-		return readKey(file)
+		return ReadKey(file)
 	case !isLoopback(server.Hostname()):
 		return "", nil
 	}
-	dataDir := cmp.Or(s.variable("BREAKWATER_DATA_DIR"), "breakwater-data")
-	key, err := readKey(filepath.Join(dataDir, "admin.key"))
+	dataDir := cmp.Or(s.Variable("BREAKWATER_DATA_DIR"), "breakwater-data")
+	key, err := ReadKey(filepath.Join(dataDir, "admin.key"))
 	if err != nil {
 		return "", nil //nolint:nilerr // only tried; the server will say that a key is needed
 	}
 	return key, nil
 }
 
-func readKey(path string) (string, error) {
+func ReadKey(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", usagef("read API key: %w", err)
+		return "", Usagef("read API key: %w", err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {
-		return "", usagef("read API key: %w", err)
+		return "", Usagef("read API key: %w", err)
 	}
 	return strings.TrimSpace(string(raw)), nil
 }
@@ -100,24 +103,32 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// request is one call of the API.
-type request struct {
-	method         string
-	path           string // below the base, or below the tenant when it starts with "T/"
-	query          url.Values
-	body           any // marshalled, unless it is []byte
-	idempotencyKey string
+// WithoutKey is the client of a caller that shows no key.
+func (c *Client) WithoutKey() *Client {
+	anonymous := *c
+	anonymous.key = ""
+	return &anonymous
+}
+
+// Request is one call of the API.
+type Request struct {
+	Method         string
+	Path           string // below the base, or below the tenant when it starts with "T/"
+	Query          url.Values
+	Body           any // marshalled, unless it is []byte
+	IdempotencyKey string
+	Header         http.Header // what else to send
 }
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 64 << 20
 
-// call sends r and decodes a 2xx answer into out, which may be nil or a
-// *json.RawMessage. Any other answer becomes a *problem.
-func (c *client) call(ctx context.Context, r request, out any) error {
+// Call sends r and decodes a 2xx answer into out, which may be nil or a
+// *json.RawMessage. Any other answer becomes a *Problem.
+func (c *Client) Call(ctx context.Context, r Request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	resp, err := c.do(ctx, r)
+	resp, err := c.Do(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -132,15 +143,15 @@ func (c *client) call(ctx context.Context, r request, out any) error {
 	return nil
 }
 
-// do sends r. The body of a 2xx answer is the caller's to read and to close.
-func (c *client) do(ctx context.Context, r request) (*http.Response, error) {
+// Do sends r. The body of a 2xx answer is the caller's to read and to close.
+func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	req, err := c.newRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, &unreachableError{fmt.Errorf("reach server: %w", err)}
+		return nil, c.notReached(err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
@@ -153,47 +164,59 @@ func (c *client) do(ctx context.Context, r request) (*http.Response, error) {
 	return nil, newProblem(resp, answer)
 }
 
+// notReached says what to do when no server answers.
+func (c *Client) notReached(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		if isLoopback(c.base.Hostname()) {
+			return &UnreachableError{fmt.Errorf("reach server: %w\n  start one with: breakwater serve --dev, or name another with --url", err)}
+		}
+		return &UnreachableError{fmt.Errorf("reach server: %w\n  is %s right? Name another server with --url", err, c.base)}
+	}
+	return &UnreachableError{fmt.Errorf("reach server: %w", err)}
+}
+
 func readAnswer(resp *http.Response) ([]byte, error) {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, &unreachableError{fmt.Errorf("read answer: %w", err)}
+		return nil, &UnreachableError{fmt.Errorf("read answer: %w", err)}
 	}
 	return answer, nil
 }
 
-func (c *client) newRequest(ctx context.Context, r request) (*http.Request, error) {
-	path := r.path
+func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
+	path := r.Path
 	if rest, ok := strings.CutPrefix(path, "T/"); ok {
 		path = "v1/tenants/" + url.PathEscape(c.tenant) + "/" + rest
 	}
 	address := c.base.JoinPath(path)
-	address.RawQuery = r.query.Encode()
-	body, ok := r.body.([]byte)
-	if !ok && r.body != nil {
+	address.RawQuery = r.Query.Encode()
+	body, ok := r.Body.([]byte)
+	if !ok && r.Body != nil {
 		var err error
-		if body, err = json.Marshal(r.body); err != nil {
+		if body, err = json.Marshal(r.Body); err != nil {
 			return nil, fmt.Errorf("write request: %w", err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, address.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, r.Method, address.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+	maps.Copy(req.Header, r.Header)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	if r.idempotencyKey != "" {
-		req.Header.Set("Idempotency-Key", r.idempotencyKey)
+	if r.IdempotencyKey != "" {
+		req.Header.Set("Idempotency-Key", r.IdempotencyKey)
 	}
-	req.Header.Set("User-Agent", "breakwater-cli/"+Version())
+	req.Header.Set("User-Agent", "breakwater-cli/"+c.version)
 	return req, nil
 }
 
-// page is the answer to a list request.
-type page struct {
+// Page is the answer to a list request.
+type Page struct {
 	Data []json.RawMessage `json:"data"`
 	Next *string           `json:"next_cursor"`
 }
@@ -201,17 +224,17 @@ type page struct {
 // maxPage is the most that the server gives at once.
 const maxPage = 250
 
-// list follows cursors until limit items are there or the list ends. A page may
+// List follows cursors until limit items are there or the list ends. A page may
 // be empty and not the last.
-func (c *client) list(ctx context.Context, path string, query url.Values, limit int) (page, error) {
-	var all page
+func (c *Client) List(ctx context.Context, path string, query url.Values, limit int) (Page, error) {
+	var all Page
 	for {
-		if limit != unpaged {
+		if limit != Unpaged {
 			query.Set("limit", strconv.Itoa(min(limit-len(all.Data), maxPage)))
 		}
-		var next page
-		if err := c.call(ctx, request{method: http.MethodGet, path: path, query: query}, &next); err != nil {
-			return page{}, err
+		var next Page
+		if err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, &next); err != nil {
+			return Page{}, err
 		}
 		all.Data = append(all.Data, next.Data...)
 		all.Next = next.Next
@@ -222,8 +245,8 @@ func (c *client) list(ctx context.Context, path string, query url.Values, limit 
 	}
 }
 
-// problem is an error answer of the API (problem+json).
-type problem struct {
+// Problem is an error answer of the API (problem+json).
+type Problem struct {
 	Title     string   `json:"title"`
 	Status    int      `json:"status"`
 	Detail    string   `json:"detail"`
@@ -237,16 +260,16 @@ type problem struct {
 }
 
 func newProblem(resp *http.Response, body []byte) error {
-	var p problem
+	var p Problem
 	if err := json.Unmarshal(body, &p); err != nil {
-		p = problem{} // not from our server, perhaps from a proxy in between
+		p = Problem{} // not from our server, perhaps from a proxy in between
 	}
 	p.Status = resp.StatusCode
 	p.Title = cmp.Or(p.Title, resp.Status)
 	return &p
 }
 
-func (p *problem) Error() string {
+func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(cmp.Or(p.Detail, strings.Join(p.Reasons, "; "), p.Title))
 	if p.Code != "" {
@@ -264,9 +287,9 @@ func (p *problem) Error() string {
 	return b.String()
 }
 
-// each runs do for every id and tells about failures as they come. It is
+// Each runs do for every id and tells about failures as they come. It is
 // partly done when some, but not all, failed.
-func (s *session) each(ids []string, do func(id string) error) error {
+func (s *Session) Each(ids []string, do func(id string) error) error {
 	var last error
 	failed := 0
 	for _, id := range ids {
@@ -274,7 +297,7 @@ func (s *session) each(ids []string, do func(id string) error) error {
 			if len(ids) == 1 {
 				return err
 			}
-			s.note("%s: %v", id, err)
+			s.Note("%s: %v", id, err)
 			last = err
 			failed++
 		}
@@ -283,8 +306,8 @@ func (s *session) each(ids []string, do func(id string) error) error {
 	case 0:
 		return nil
 	case len(ids):
-		return errors.Join(errSilent, last)
+		return errors.Join(ErrSilent, last)
 	default:
-		return fmt.Errorf("%d of %d: %w", failed, len(ids), errPartly)
+		return fmt.Errorf("%d of %d: %w", failed, len(ids), ErrPartly)
 	}
 }

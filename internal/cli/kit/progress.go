@@ -1,4 +1,4 @@
-package cli
+package kit
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ const (
 	progressLine   = 10 * time.Second       // elsewhere
 )
 
-// progress tells how far a long command has come: a bar on a terminal, else a
+// Progress tells how far a long command has come: a bar on a terminal, else a
 // line now and then. A short one says nothing in a log.
-type progress struct {
-	s        *session
+type Progress struct {
+	s        *Session
 	what     string
 	total    int
 	terminal bool
@@ -27,12 +27,12 @@ type progress struct {
 	drawn bool
 }
 
-func (s *session) newProgress(what string, total int) *progress {
-	return &progress{s: s, what: what, total: total, terminal: isTerminal(s.Stderr), told: time.Now()}
+func (s *Session) NewProgress(what string, total int) *Progress {
+	return &Progress{s: s, what: what, total: total, terminal: IsTerminal(s.Stderr), told: time.Now()}
 }
 
-// set notes how much is done. It may be called from several goroutines.
-func (p *progress) set(done int) {
+// Set notes how much is done. It may be called from several goroutines.
+func (p *Progress) Set(done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done = max(p.done, done)
@@ -40,12 +40,12 @@ func (p *progress) set(done int) {
 	if p.terminal {
 		every = progressRedraw
 	}
-	if p.s.quiet || p.total < 2 || time.Since(p.told) < every {
+	if p.s.Quiet || p.total < 2 || time.Since(p.told) < every {
 		return
 	}
 	p.told = time.Now()
 	if !p.terminal {
-		p.s.note("%s: %d of %d", p.what, p.done, p.total)
+		p.s.Note("%s: %d of %d", p.what, p.done, p.total)
 		return
 	}
 	p.drawn = true
@@ -54,8 +54,8 @@ func (p *progress) set(done int) {
 	_, _ = fmt.Fprintf(p.s.Stderr, "\r%s %s %d/%d", p.what, bar, p.done, p.total)
 }
 
-// end removes the bar.
-func (p *progress) end() {
+// End removes the bar.
+func (p *Progress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.drawn {

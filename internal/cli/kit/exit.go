@@ -1,0 +1,114 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/breakwaterhq/breakwater/internal/config"
+)
+
+// The exit codes are part of the interface: scripts depend on them.
+const (
+	ExitOK           = 0
+	ExitFailed       = 1
+	ExitUsage        = 2
+	ExitNotFound     = 3
+	ExitUnauthorised = 4
+	ExitRefused      = 5
+	ExitUnreachable  = 6
+	ExitPartly       = 7
+	ExitCheckFailed  = 8
+	ExitInterrupted  = 130
+)
+
+// ErrSilent marks a failure that was already told.
+var ErrSilent = errors.New("")
+
+// ErrPartly is returned when some of several things failed.
+var ErrPartly = errors.New("some of it failed")
+
+// ErrCheckFailed is returned when something that was to be checked is not so.
+var ErrCheckFailed = errors.New("the check failed")
+
+// UsageError is a wrong command line.
+type UsageError struct{ error }
+
+func (e *UsageError) Unwrap() error { return e.error }
+
+// Usage makes err one of usage.
+func Usage(err error) error { return &UsageError{err} }
+
+// Usagef is Usage of a new error.
+func Usagef(format string, args ...any) error {
+	return Usage(fmt.Errorf(format, args...))
+}
+
+// UnreachableError means that the server gave no usable answer.
+type UnreachableError struct{ error }
+
+// Unreachable makes err one of a server that gave no usable answer.
+func Unreachable(err error) error { return &UnreachableError{err} }
+
+func (e *UnreachableError) Unwrap() error { return e.error }
+
+// ExitCode maps the outcome of a command.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	if errors.Is(err, context.Canceled) { // only a signal cancels
+		return ExitInterrupted
+	}
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		return ExitUsage
+	}
+	if _, ok := errors.AsType[*config.Error](err); ok {
+		return ExitUsage
+	}
+	if errors.Is(err, ErrPartly) {
+		return ExitPartly
+	}
+	if errors.Is(err, ErrCheckFailed) {
+		return ExitCheckFailed
+	}
+	if _, ok := errors.AsType[*UnreachableError](err); ok {
+		return ExitUnreachable
+	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p.ExitCode()
+	}
+	return ExitFailed
+}
+
+func (p *Problem) ExitCode() int {
+	switch {
+	case p.Status == http.StatusNotFound:
+		return ExitNotFound
+	case p.Status == http.StatusUnauthorized, p.Status == http.StatusForbidden:
+		return ExitUnauthorised
+	case p.Status == http.StatusConflict, p.Status == http.StatusPreconditionFailed, p.Status == http.StatusUnprocessableEntity:
+		return ExitRefused
+	case p.Status >= http.StatusInternalServerError:
+		return ExitUnreachable
+	default:
+		return ExitFailed
+	}
+}
+
+// FlagError adds the nearest flag to an unknown one.
+func FlagError(cmd *cobra.Command, err error) error {
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return Usage(err)
+	}
+	var known []string
+	add := func(f *pflag.Flag) { known = append(known, f.Name) }
+	cmd.Flags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	return Usagef("%w%s", err, DidYouMean(config.Nearest(missing.GetSpecifiedName(), known), "--"))
+}

@@ -1,0 +1,179 @@
+// Package watch is the group of commands with which a person looks at what is
+// delivered and why not: attempts as they end, the story of one object, the request
+// of a delivery, and lanes.
+package watch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+)
+
+// Commands returns the commands of the group.
+func Commands(s *kit.Session) []*cobra.Command {
+	return []*cobra.Command{tailCommand(s), inspectCommand(s), curlCommand(s), lanesCommand(s), topCommand(s)}
+}
+
+var attemptFilters = []kit.Filter{
+	{Name: "endpoint", Help: "endpoint: its id or, with --tenant, its uid"},
+	{Name: "type", Help: "event type such as order.paid or 'order.*'"},
+	{Name: "kind", Help: "first, retry, probe, replay or manual"},
+	{Name: "class", Help: "what came of it: success, down, throttled, permanent, ..."},
+	{Name: "reason", Help: "why: ok, server_error, timeout_total, ..."},
+}
+
+func tailCommand(s *kit.Session) *cobra.Command {
+	var follow bool
+	var since string
+	limit := 0
+	cmd := &cobra.Command{
+		Use: "tail", Short: "Show the latest attempts, and follow them as they end", Args: kit.WantArgs(0, 0),
+		Long: "Show the latest attempts, oldest first. With -f, go on with those that end from now on until Ctrl-C.\n" +
+			"A line has time, kind, endpoint, event type, status, latency, number and delivery, and when the next attempt is due.",
+		Example: "  breakwater tail -f\n  breakwater tail -f --endpoint ep_... --class down\n  breakwater tail --since 1h --type 'order.*' --limit 500",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 || limit > maxTail {
+				return kit.Usagef("--limit: must be between 0 and %d", maxTail)
+			}
+			t := tail{Session: s, query: kit.Query(cmd, attemptFilters)}
+			return t.run(cmd.Context(), since, limit, follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with attempts as they end")
+	cmd.Flags().StringVar(&since, "since", "", "from this time on, or this long ago (default 1h)")
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many of the latest attempts to show first")
+	kit.AddFilters(cmd, attemptFilters)
+	return cmd
+}
+
+const (
+	maxTail = 10_000
+	// reopen is how long a stream that broke is left alone.
+	reopen = 2 * time.Second
+	// resumable is how old an attempt may be behind which a stream goes on.
+	resumable = 4 * time.Minute
+)
+
+// tail is one run of the command.
+type tail struct {
+	*kit.Session
+
+	client *kit.Client
+	query  url.Values
+	last   string // id of the latest attempt that was shown
+	opened bool
+}
+
+func (t *tail) run(ctx context.Context, since string, limit int, follow bool) error {
+	var err error
+	if t.client, err = t.Client(); err != nil {
+		return err
+	}
+	if limit > 0 {
+		if err := t.latest(ctx, since, limit); err != nil {
+			return err
+		}
+	}
+	if !follow {
+		return nil
+	}
+	for {
+		opened, err := t.follow(ctx)
+		_, unreachable := errors.AsType[*kit.UnreachableError](err)
+		if ctx.Err() != nil || !unreachable || !opened && !t.opened {
+			return cmp.Or(ctx.Err(), err)
+		}
+		// It was there. Whoever watches wants to go on when it is back.
+		if opened {
+			t.opened = true
+			t.Note("the stream has ended; trying again")
+		}
+		kit.Sleep(ctx, reopen)
+	}
+}
+
+// latest shows attempts that have ended.
+func (t *tail) latest(ctx context.Context, since string, limit int) error {
+	q := url.Values{}
+	for name, values := range t.query {
+		q[name] = values
+	}
+	if since != "" {
+		q.Set("since", since)
+	}
+	p, err := t.client.List(ctx, "T/attempts", q, limit)
+	if err != nil {
+		return err
+	}
+	for i := len(p.Data) - 1; i >= 0; i-- {
+		a, err := kit.Understand[view.AttemptEntry](p.Data[i])
+		if err != nil {
+			return err
+		}
+		if err := t.tell(p.Data[i], &a); err != nil {
+			return err
+		}
+		if time.Since(time.Time(a.StartedAt)) < resumable {
+			t.last = max(t.last, a.ID)
+		}
+	}
+	return nil
+}
+
+// follow shows what a stream brings until it ends, which is an *UnreachableError.
+func (t *tail) follow(ctx context.Context) (opened bool, err error) {
+	r := kit.Request{Method: http.MethodGet, Path: "T/attempts/stream", Query: t.query}
+	if t.last != "" {
+		r.Header = http.Header{"Last-Event-Id": {t.last}}
+	}
+	resp, err := t.client.Do(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	return true, readEvents(resp.Body, func(name, id, data string) error {
+		switch name {
+		case "attempt":
+			t.last = id
+			a, err := kit.Understand[view.AttemptEntry](json.RawMessage(data))
+			if err != nil {
+				return err
+			}
+			return t.tell(json.RawMessage(data), &a)
+		case "lagged":
+			t.Note("some attempts were skipped: more ended than could be shown")
+		}
+		return nil
+	})
+}
+
+func (t *tail) tell(raw json.RawMessage, a *view.AttemptEntry) error {
+	return t.Print(raw, a.ID+"\n", "%s\n", attemptLine(a))
+}
+
+// attemptLine tells of an attempt in a list over all deliveries.
+func attemptLine(a *view.AttemptEntry) string {
+	result := cmp.Or(kit.StatusText(a.StatusCode), a.Reason)
+	line := fmt.Sprintf("%s  %-6s  %s  %s  %s  %s  #%d  %s", moment(a.StartedAt), a.Kind, a.Endpoint, kit.Dash(a.Type), result,
+		latency(a.LatencyMS), a.Number, a.Delivery)
+	if !time.Time(a.NextDueAt).IsZero() {
+		line += "  next " + time.Time(a.NextDueAt).Local().Format(time.TimeOnly)
+	}
+	return line
+}
+
+// moment is a time of today as a clock on the wall shows it, to the millisecond.
+func moment(at view.Stamp) string { return time.Time(at).Local().Format("15:04:05.000") }
+
+func latency(ms float64) string { return strconv.FormatFloat(ms, 'f', 0, 64) + "ms" }
