@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -247,11 +248,11 @@ func get[T any](b *tab, what string, action chromedp.Action[T]) T {
 	}
 }
 
-// swapped reports whether an element went with its block, which the page swapped between
-// finding the element and using it: nothing was done then, and it may be tried again.
+// swapped reports whether an element went with its block, or with its page, between finding
+// the element and using it: nothing was done then, and it may be tried again.
 func swapped(err error) bool {
 	said := err.Error()
-	for _, words := range []string{"o node with given id", "ot find node with given id", "not belong to the document", "detached from document", "not have a layout object", "not compute box model"} {
+	for _, words := range []string{"o node with given id", "ot find node with given id", "not belong to the document", "detached from document", "not have a layout object", "not compute box model", "context was destroyed", "ot find context with"} {
 		if strings.Contains(said, words) {
 			return true
 		}
@@ -317,10 +318,19 @@ func (b *tab) fill(selector, text string) {
 	b.do("fill "+selector, chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl)), chromedp.KeyEvent(text))
 }
 
-// text returns what is to be read in an element.
+// text returns what is to be read in an element, once it is there. It is found and read in
+// one step: an element whose block is swapped in between has nothing to read.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
-	return strings.Join(strings.Fields(get(b, "read "+selector, chromedp.Text(chromedp.CSS(selector)))), " ")
+	script := `(e => e && (e.getClientRects().length > 0 ? e.innerText : ""))(document.querySelector(` + strconv.Quote(selector) + "))"
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if text := get(b, "read "+selector, chromedp.Evaluate[*string](script)); text != nil {
+			return strings.Join(strings.Fields(*text), " ")
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s has no %s within %v", b.path(), selector, patience)
+		}
+	}
 }
 
 // path returns where the tab is, with its query.
