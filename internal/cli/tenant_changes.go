@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,7 +115,7 @@ func (s *session) deadGroups() *cobra.Command {
 				rows := [][]string{{"ENDPOINT", "REASON", "STATUS", "COUNT", "OLDEST", "NEWEST", "SAMPLE"}}
 				for _, d := range g.Data {
 					rows = append(rows, []string{
-						d.Endpoint, d.Reason, kit.Dash(kit.StatusText(d.StatusCode)), fmt.Sprint(d.Count), kit.Clock(d.Oldest), kit.Clock(d.Newest), d.Sample,
+						d.Endpoint, d.Reason, kit.Dash(kit.StatusText(d.StatusCode)), strconv.Itoa(d.Count), kit.Clock(d.Oldest), kit.Clock(d.Newest), d.Sample,
 					})
 				}
 				if !g.Exact || g.Truncated {

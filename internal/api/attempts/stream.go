@@ -78,7 +78,8 @@ func (s *streams) leave(key hook.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
-	if s.of[key]--; s.of[key] == 0 {
+	s.of[key]--
+	if s.of[key] == 0 {
 		delete(s.of, key)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// DefaultLimit is how much a list shows unless it is told otherwise.
 const DefaultLimit = 50
 
 // Unpaged is the limit of lists that the server always gives whole.

@@ -85,6 +85,7 @@ func (s *Session) apiKey(server *url.URL) (string, error) {
 	return key, nil
 }
 
+// ReadKey reads a key from a file.
 func ReadKey(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

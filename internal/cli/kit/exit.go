@@ -85,6 +85,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
+// ExitCode is that of the answer.
 func (p *Problem) ExitCode() int {
 	switch {
 	case p.Status == http.StatusNotFound:

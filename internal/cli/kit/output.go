@@ -133,6 +133,7 @@ func Clock[T time.Time | view.Stamp](moment T) string {
 	return t.Local().Format(time.DateTime)
 }
 
+// Dash shows no text as a dash.
 func Dash(text string) string {
 	if text == "" {
 		return "–"

@@ -27,6 +27,7 @@ type Progress struct {
 	drawn bool
 }
 
+// NewProgress begins to tell of a long command.
 func (s *Session) NewProgress(what string, total int) *Progress {
 	return &Progress{s: s, what: what, total: total, terminal: IsTerminal(s.Stderr), told: time.Now()}
 }

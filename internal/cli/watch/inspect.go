@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -127,7 +126,7 @@ func (i *inspector) event(id string) error {
 		if err := i.Printf("\n"); err != nil {
 			return err
 		}
-		if _, err := i.tellDelivery(each, &d); err != nil {
+		if err := i.tellDelivery(&d); err != nil {
 			return err
 		}
 	}
@@ -170,33 +169,32 @@ func (i *inspector) delivery(id string) error {
 		}
 		return i.PrintJSON(story{raw, kit.OrEmpty(attempts)})
 	}
-	_, err = i.tellDelivery(raw, &d)
-	return err
+	return i.tellDelivery(&d)
 }
 
 // tellDelivery prints a delivery, its attempts and what comes next.
-func (i *inspector) tellDelivery(_ json.RawMessage, d *view.Delivery) (attempts int, err error) {
+func (i *inspector) tellDelivery(d *view.Delivery) error {
 	list, err := i.attemptsOf(d.ID)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if err := i.Printf("%s  %s of %s to %s, accepted %s\n", d.ID, d.Type, d.Event, d.Endpoint, kit.Clock(d.CreatedAt)); err != nil {
-		return 0, err
+		return err
 	}
 	for _, raw := range list {
 		a, err := kit.Understand[view.Attempt](raw)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if err := i.Printf("  %s\n", attemptStory(&a)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	next, err := i.next(d)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return len(list), i.Printf("  %s\n", next)
+	return i.Printf("  %s\n", next)
 }
 
 // attemptStory tells of one attempt of a delivery on a line.
@@ -328,8 +326,8 @@ func (i *inspector) endpoint(id string) error {
 	return i.PrintRows(append(rows, l.facts(time.Now())...))
 }
 
-func writeHeaders(w io.Writer, of string, headers map[string][]string) {
+func writeHeaders(b *strings.Builder, of string, headers map[string][]string) {
 	for _, name := range sortedKeys(headers) {
-		fmt.Fprintf(w, "  %s  %s: %s\n", of, name, strings.Join(headers[name], ", "))
+		fmt.Fprintf(b, "  %s  %s: %s\n", of, name, strings.Join(headers[name], ", "))
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,10 +107,7 @@ func (t *tail) run(ctx context.Context, since string, limit int, follow bool) er
 
 // latest shows attempts that have ended.
 func (t *tail) latest(ctx context.Context, since string, limit int) error {
-	q := url.Values{}
-	for name, values := range t.query {
-		q[name] = values
-	}
+	q := maps.Clone(t.query)
 	if since != "" {
 		q.Set("since", since)
 	}
@@ -116,12 +115,12 @@ func (t *tail) latest(ctx context.Context, since string, limit int) error {
 	if err != nil {
 		return err
 	}
-	for i := len(p.Data) - 1; i >= 0; i-- {
-		a, err := kit.Understand[view.AttemptEntry](p.Data[i])
+	for _, raw := range slices.Backward(p.Data) {
+		a, err := kit.Understand[view.AttemptEntry](raw)
 		if err != nil {
 			return err
 		}
-		if err := t.tell(p.Data[i], &a); err != nil {
+		if err := t.tell(raw, &a); err != nil {
 			return err
 		}
 		if time.Since(time.Time(a.StartedAt)) < resumable {
