@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -14,9 +15,16 @@ import (
 type LaneParams struct {
 	Storm   string `query:"storm" enum:"true,false" doc:"With or without a retry storm."`
 	Growing string `query:"growing" enum:"true,false" doc:"With or without the early warning of their retry queue."`
-	State   string `query:"state" enum:"open,closed" doc:"Of the breaker."`
 	Paused  string `query:"paused" enum:"true,false" doc:"The endpoint is paused or disabled."`
-	Text    string `query:"q" maxLength:"128" doc:"Id of the endpoint, or a part of its URL, uid or description."`
+	EndpointParams
+}
+
+// EndpointParams are the filters that lanes and endpoints share.
+type EndpointParams struct {
+	Status []string `query:"status,explode" enum:"active,paused,disabled" doc:"Of the endpoint; repeat for alternatives."`
+	Type   string   `query:"type" maxLength:"128" doc:"An event type: endpoints that get such events."`
+	State  string   `query:"state" enum:"open,closed" doc:"Of the breaker."`
+	Text   string   `query:"q" maxLength:"128" doc:"Id of the endpoint, or a part of its URL, uid or description."`
 }
 
 // LaneQuery selects lanes.
@@ -61,7 +69,11 @@ func (a *API) addLaneRoutes() {
 		})
 	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/lanes/count", "count-lanes", "Count lanes",
 		func(ctx context.Context, c *rest.Call, in *laneCount) (*rest.Output[laneCountView], error) {
-			n, err := a.cfg.Store.CountLanesLike(ctx, in.filter(c.Tenant), mostLanes)
+			f, err := in.filter(c.Tenant)
+			if err != nil {
+				return nil, err
+			}
+			n, err := a.cfg.Store.CountLanesLike(ctx, f, mostLanes)
 			if err != nil {
 				return nil, err
 			}
@@ -71,22 +83,37 @@ func (a *API) addLaneRoutes() {
 }
 
 // filter translates the parameters; the schema has checked their values.
-func (p *LaneParams) filter(tenant hook.ID) store.LaneFilter {
-	choice := func(given, yes string) *bool {
-		if given == "" {
-			return nil
+func (p *LaneParams) filter(tenant hook.ID) (store.LaneFilter, error) {
+	f, err := p.EndpointParams.filter(tenant)
+	f.Storm, f.Growing, f.Paused = choice(p.Storm, "true"), choice(p.Growing, "true"), choice(p.Paused, "true")
+	return f, err
+}
+
+func (p *EndpointParams) filter(tenant hook.ID) (store.LaneFilter, error) {
+	f := store.LaneFilter{Tenant: tenant, Open: choice(p.State, view.LaneOpen), Type: p.Type, Text: p.Text}
+	for _, state := range []hook.EndpointState{hook.Active, hook.Paused, hook.Disabled} {
+		if slices.Contains(p.Status, state.String()) {
+			f.States = append(f.States, state)
 		}
-		is := given == yes
-		return &is
 	}
-	f := store.LaneFilter{
-		Tenant: tenant, Storm: choice(p.Storm, "true"), Growing: choice(p.Growing, "true"),
-		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"), Text: p.Text,
+	if p.Type != "" {
+		if err := hook.CheckType(p.Type); err != nil {
+			return f, rest.BadParameter("query.type", err.Error())
+		}
 	}
 	if id, err := hook.EndpointPrefix.Parse(p.Text); err == nil {
 		f.Endpoint, f.Text = id, ""
 	}
-	return f
+	return f, nil
+}
+
+// choice is a filter that says yes, no, or nothing.
+func choice(given, yes string) *bool {
+	if given == "" {
+		return nil
+	}
+	is := given == yes
+	return &is
 }
 
 // shownLane is a lane and how it is shown.
@@ -98,7 +125,11 @@ type shownLane struct {
 
 func (a *API) listLanes(ctx context.Context, c *rest.Call, in *LaneQuery) (*rest.ListOutput[view.Lane], error) {
 	read := func(p store.Page) ([]shownLane, error) {
-		endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c.Tenant), p)
+		f, err := in.filter(c.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		endpoints, err := a.cfg.Store.ListLanes(ctx, f, p)
 		if err != nil {
 			return nil, err
 		}

@@ -67,6 +67,8 @@ type LaneFilter struct {
 	Growing  *bool // with or without the early warning
 	Open     *bool // the breaker
 	Paused   *bool // the endpoint is paused or disabled
+	States   []hook.EndpointState
+	Type     string // an event type that the endpoint gets
 	Endpoint hook.ID
 	// Text is a part of the endpoint's URL, uid or description, in any case.
 	Text string

@@ -242,7 +242,7 @@ func listLanes(w *world) {
 	all[3].State = hook.Paused
 	_, err := w.db.UpdateEndpoint(w.ctx(), all[3], w.audit(ten.ID, "endpoint.pause"))
 	w.check(err, "UpdateEndpoint")
-	all[4].Description = "Orders, 100%_A"
+	all[4].Description, all[4].Types = "Orders, 100%_A", []string{"order.*", "x_y"}
 	_, err = w.db.UpdateEndpoint(w.ctx(), all[4], w.audit(ten.ID, "endpoint.change"))
 	w.check(err, "UpdateEndpoint")
 	_, err = w.db.DeleteEndpoint(w.ctx(), ten.ID, deleted.ID, w.now, w.audit(ten.ID, "endpoint.delete"))
@@ -267,6 +267,11 @@ func listLanes(w *world) {
 		"open with a storm":    {store.LaneFilter{Open: yes, Storm: yes}, newest, nil},
 		"closed":               {store.LaneFilter{Tenant: ten.ID, Open: no}, newest, []hook.Endpoint{all[4], all[3], all[1], all[0]}},
 		"paused":               {store.LaneFilter{Paused: yes}, newest, []hook.Endpoint{all[3]}},
+		"states":               {store.LaneFilter{Tenant: ten.ID, States: []hook.EndpointState{hook.Paused, hook.Disabled}}, newest, []hook.Endpoint{all[3]}},
+		"a type under a star":  {store.LaneFilter{Text: "orders", Type: "order.item.paid"}, newest, []hook.Endpoint{all[4]}},
+		"a type by its name":   {store.LaneFilter{Text: "orders", Type: "x_y"}, newest, []hook.Endpoint{all[4]}},
+		"a type but for case":  {store.LaneFilter{Text: "orders", Type: "Order.item"}, newest, nil},
+		"the start of a type":  {store.LaneFilter{Text: "orders", Type: "order"}, newest, nil},
 		"one endpoint":         {store.LaneFilter{Endpoint: all[1].ID}, newest, []hook.Endpoint{all[1]}},
 		"a part of its text":   {store.LaneFilter{Text: "orders, 100%_a"}, newest, []hook.Endpoint{all[4]}},
 		"no wild cards":        {store.LaneFilter{Text: "orders%a"}, newest, nil},
