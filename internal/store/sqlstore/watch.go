@@ -186,11 +186,11 @@ func (q *Query) getsType(eventType string) {
 			patterns = append(patterns, eventType[:i]+".*")
 		}
 	}
-	var any []string
+	var alternatives []string
 	for _, p := range patterns {
-		any = append(any, "replace(CAST(e.event_types AS text), "+q.Arg(`"`+p+`"`)+", '') <> CAST(e.event_types AS text)")
+		alternatives = append(alternatives, "replace(CAST(e.event_types AS text), "+q.Arg(`"`+p+`"`)+", '') <> CAST(e.event_types AS text)")
 	}
-	q.And("(" + strings.Join(any, " OR ") + ")")
+	q.And("(" + strings.Join(alternatives, " OR ") + ")")
 }
 
 // ListLanes implements store.LaneLog.
