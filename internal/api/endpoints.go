@@ -16,6 +16,7 @@ import (
 type endpointList struct {
 	rest.TenantPath
 	rest.PageParams
+	EndpointParams
 }
 
 // endpointCreated is a new endpoint with its secret, which is shown here and by
@@ -47,7 +48,11 @@ func (a *API) addEndpointRoutes() {
 
 func (a *API) listEndpoints(ctx context.Context, c *rest.Call, in *endpointList) (*rest.ListOutput[view.Endpoint], error) {
 	read := func(p store.Page) ([]shown, error) {
-		rows, err := a.cfg.Store.ListEndpoints(ctx, c.Tenant, p)
+		f, err := in.filter(c)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := a.cfg.Store.ListLanes(ctx, f, p)
 		if err != nil {
 			return nil, err
 		}

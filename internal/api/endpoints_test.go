@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -327,5 +328,48 @@ func TestDeliveriesAreRetriedAndCancelled(t *testing.T) {
 	e := w.must(200, http.MethodGet, "/v1/tenants/acme/events/"+hook.EventPrefix.Format(rows[1].EventID), w.a.read, nil).object(t)
 	if diff := cmp.Diff(map[string]any{"total": 1.0, "pending": 0.0, "delivered": 0.0, "dead": 0.0, "cancelled": 1.0}, e["deliveries"]); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
+// TestEndpointsAndLanesAreFiltered: both lists take the same filters.
+func TestEndpointsAndLanesAreFiltered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := w.endpoint(w.a, map[string]any{"url": "https://all.example.com/"})
+	orders := w.endpoint(w.a, map[string]any{"uid": "shop", "types": []string{"order.*"}})
+	paid := w.endpoint(w.a, map[string]any{"description": "Paid ones", "types": []string{"x", "order.item.paid"}})
+	w.endpoint(w.b, nil)
+	w.must(200, http.MethodPost, acmeEndpoints+"/shop/pause", w.a.write, nil)
+	for query, want := range map[string][]string{
+		"":                               {paid, orders, all},
+		"status=paused":                  {orders},
+		"status=paused&status=active":    {paid, orders, all},
+		"status=disabled":                nil,
+		"type=order.item.paid":           {paid, orders, all},
+		"type=order.item":                {orders, all},
+		"type=Order.item.paid":           {all},
+		"type=x":                         {paid, all},
+		"state=closed&q=PAID":            {paid},
+		"state=open":                     nil,
+		"q=all.example":                  {all},
+		"q=" + orders:                    {orders},
+		"type=order.new&status=active":   {all},
+		"type=order.new&q=shop&limit=50": {orders},
+	} {
+		for path, id := range map[string]string{acmeEndpoints: "id", "/v1/tenants/acme/lanes": "endpoint"} {
+			var got []string
+			for _, item := range w.must(200, http.MethodGet, path+"?"+query, w.a.read, nil).object(t)["data"].([]any) {
+				got = append(got, item.(map[string]any)[id].(string))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s?%s = %v, want %v", path, query, got, want)
+			}
+		}
+	}
+	for query, path := range map[string]string{"type=order.*": "query.type", "status=gone": "query.status[0]", "state=ajar": "query.state"} {
+		r := w.do(http.MethodGet, acmeEndpoints+"?"+query, w.a.read, nil)
+		if p := r.problem(t); r.status/100 != 4 || len(p.Errors) == 0 || p.Errors[0].Path != path {
+			t.Errorf("%s = %d %s", query, r.status, r.body)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -14,11 +15,18 @@ import (
 type LaneParams struct {
 	Storm   string `query:"storm" enum:"true,false" doc:"With or without a retry storm."`
 	Growing string `query:"growing" enum:"true,false" doc:"With or without the early warning of their retry queue."`
-	State   string `query:"state" enum:"open,closed" doc:"Of the breaker."`
 	Paused  string `query:"paused" enum:"true,false" doc:"The endpoint is paused or disabled."`
 	Hold    string `query:"hold" enum:"true,false" doc:"The destination asked for silence that has not ended."`
 	Recover string `query:"recovering" enum:"true,false" doc:"On their way back to full speed after an outage (learnt.recovery)."`
-	Text    string `query:"q" maxLength:"128" doc:"Id of the endpoint, or a part of its URL, uid or description."`
+	EndpointParams
+}
+
+// EndpointParams are the filters that lanes and endpoints share.
+type EndpointParams struct {
+	Status []string `query:"status,explode" enum:"active,paused,disabled" doc:"Of the endpoint; repeat for alternatives."`
+	Type   string   `query:"type" maxLength:"128" doc:"An event type: endpoints that get such events."`
+	State  string   `query:"state" enum:"open,closed" doc:"Of the breaker."`
+	Text   string   `query:"q" maxLength:"128" doc:"Id of the endpoint, or a part of its URL, uid or description."`
 }
 
 // LaneQuery selects lanes.
@@ -63,7 +71,11 @@ func (a *API) addLaneRoutes() {
 		})
 	rest.Add(g, rest.NeedRead, "GET "+tenantPath+"/lanes/count", "count-lanes", "Count lanes",
 		func(ctx context.Context, c *rest.Call, in *laneCount) (*rest.Output[laneCountView], error) {
-			n, err := a.cfg.Store.CountLanesLike(ctx, in.filter(c), mostLanes)
+			f, err := in.filter(c)
+			if err != nil {
+				return nil, err
+			}
+			n, err := a.cfg.Store.CountLanesLike(ctx, f, mostLanes)
 			if err != nil {
 				return nil, err
 			}
@@ -73,23 +85,38 @@ func (a *API) addLaneRoutes() {
 }
 
 // filter translates the parameters; the schema has checked their values.
-func (p *LaneParams) filter(c *rest.Call) store.LaneFilter {
-	choice := func(given, yes string) *bool {
-		if given == "" {
-			return nil
+func (p *LaneParams) filter(c *rest.Call) (store.LaneFilter, error) {
+	f, err := p.EndpointParams.filter(c)
+	f.Storm, f.Growing, f.Paused = choice(p.Storm, "true"), choice(p.Growing, "true"), choice(p.Paused, "true")
+	f.Hold, f.Now, f.Recovering = choice(p.Hold, "true"), c.Now, choice(p.Recover, "true")
+	return f, err
+}
+
+func (p *EndpointParams) filter(c *rest.Call) (store.LaneFilter, error) {
+	f := store.LaneFilter{Tenant: c.Tenant, Open: choice(p.State, view.LaneOpen), Type: p.Type, Text: p.Text}
+	for _, state := range []hook.EndpointState{hook.Active, hook.Paused, hook.Disabled} {
+		if slices.Contains(p.Status, state.String()) {
+			f.States = append(f.States, state)
 		}
-		is := given == yes
-		return &is
 	}
-	f := store.LaneFilter{
-		Tenant: c.Tenant, Storm: choice(p.Storm, "true"), Growing: choice(p.Growing, "true"),
-		Open: choice(p.State, view.LaneOpen), Paused: choice(p.Paused, "true"),
-		Hold: choice(p.Hold, "true"), Now: c.Now, Recovering: choice(p.Recover, "true"), Text: p.Text,
+	if p.Type != "" {
+		if err := hook.CheckType(p.Type); err != nil {
+			return f, rest.BadParameter("query.type", err.Error())
+		}
 	}
 	if id, err := hook.EndpointPrefix.Parse(p.Text); err == nil {
 		f.Endpoint, f.Text = id, ""
 	}
-	return f
+	return f, nil
+}
+
+// choice is a filter that says yes, no, or nothing.
+func choice(given, yes string) *bool {
+	if given == "" {
+		return nil
+	}
+	is := given == yes
+	return &is
 }
 
 // shownLane is a lane and how it is shown.
@@ -101,7 +128,11 @@ type shownLane struct {
 
 func (a *API) listLanes(ctx context.Context, c *rest.Call, in *LaneQuery) (*rest.ListOutput[view.Lane], error) {
 	read := func(p store.Page) ([]shownLane, error) {
-		endpoints, err := a.cfg.Store.ListLanes(ctx, in.filter(c), p)
+		f, err := in.filter(c)
+		if err != nil {
+			return nil, err
+		}
+		endpoints, err := a.cfg.Store.ListLanes(ctx, f, p)
 		if err != nil {
 			return nil, err
 		}

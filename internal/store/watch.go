@@ -72,6 +72,8 @@ type LaneFilter struct {
 	Now  time.Time
 	// Recovering is whether the lane is on its way back after an outage.
 	Recovering *bool
+	States     []hook.EndpointState
+	Type       string // an event type that the endpoint gets
 	Endpoint   hook.ID
 	// Text is a part of the endpoint's URL, uid or description, in any case.
 	Text string

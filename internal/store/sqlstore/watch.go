@@ -167,6 +167,12 @@ func (q *Query) matchLanes(f store.LaneFilter) {
 	if f.Hold != nil {
 		q.And("coalesce(l.hold_until > ?, false) = ?", f.Now, *f.Hold)
 	}
+	if len(f.States) > 0 {
+		q.And("e.state IN (" + numbers(f.States) + ")")
+	}
+	if f.Type != "" {
+		q.getsType(f.Type)
+	}
 	if f.Endpoint != 0 {
 		q.And("e.id = ?", f.Endpoint)
 	}
@@ -174,6 +180,23 @@ func (q *Query) matchLanes(f store.LaneFilter) {
 		like := "%" + escaped.Replace(strings.ToLower(f.Text)) + "%"
 		q.And("(lower(e.url) LIKE ? ESCAPE '!' OR lower(e.uid) LIKE ? ESCAPE '!' OR lower(e.description) LIKE ? ESCAPE '!')", like, like, like)
 	}
+}
+
+// getsType adds the condition that an endpoint gets events of a type: one of the
+// patterns that match it is in its list. Types need no escapes in JSON. LIKE would
+// ignore case on one database, and both have replace.
+func (q *Query) getsType(eventType string) {
+	patterns := []string{"*", eventType}
+	for i, r := range eventType {
+		if r == '.' {
+			patterns = append(patterns, eventType[:i]+".*")
+		}
+	}
+	var alternatives []string
+	for _, p := range patterns {
+		alternatives = append(alternatives, "replace(CAST(e.event_types AS text), "+q.Arg(`"`+p+`"`)+", '') <> CAST(e.event_types AS text)")
+	}
+	q.And("(" + strings.Join(alternatives, " OR ") + ")")
 }
 
 // ListLanes implements store.LaneLog.

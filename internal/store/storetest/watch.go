@@ -247,7 +247,7 @@ func listLanes(w *world) {
 	all[3].State = hook.Paused
 	_, err := w.db.UpdateEndpoint(w.ctx(), all[3], w.audit(ten.ID, "endpoint.pause"))
 	w.check(err, "UpdateEndpoint")
-	all[4].Description = "Orders, 100%_A"
+	all[4].Description, all[4].Types = "Orders, 100%_A", []string{"order.*", "x_y"}
 	_, err = w.db.UpdateEndpoint(w.ctx(), all[4], w.audit(ten.ID, "endpoint.change"))
 	w.check(err, "UpdateEndpoint")
 	_, err = w.db.DeleteEndpoint(w.ctx(), ten.ID, deleted.ID, w.now, w.audit(ten.ID, "endpoint.delete"))
@@ -277,6 +277,11 @@ func listLanes(w *world) {
 		"told, and back":       {store.LaneFilter{Tenant: third.ID, Hold: yes, Now: w.now, Recovering: yes}, newest, nil},
 		"on their way back":    {store.LaneFilter{Tenant: third.ID, Recovering: yes}, newest, []hook.Endpoint{moods[2]}},
 		"not on their way":     {store.LaneFilter{Tenant: third.ID, Recovering: no}, newest, []hook.Endpoint{moods[1], moods[0]}},
+		"states":               {store.LaneFilter{Tenant: ten.ID, States: []hook.EndpointState{hook.Paused, hook.Disabled}}, newest, []hook.Endpoint{all[3]}},
+		"a type under a star":  {store.LaneFilter{Text: "orders", Type: "order.item.paid"}, newest, []hook.Endpoint{all[4]}},
+		"a type by its name":   {store.LaneFilter{Text: "orders", Type: "x_y"}, newest, []hook.Endpoint{all[4]}},
+		"a type but for case":  {store.LaneFilter{Text: "orders", Type: "Order.item"}, newest, nil},
+		"the start of a type":  {store.LaneFilter{Text: "orders", Type: "order"}, newest, nil},
 		"one endpoint":         {store.LaneFilter{Endpoint: all[1].ID}, newest, []hook.Endpoint{all[1]}},
 		"a part of its text":   {store.LaneFilter{Text: "orders, 100%_a"}, newest, []hook.Endpoint{all[4]}},
 		"no wild cards":        {store.LaneFilter{Text: "orders%a"}, newest, nil},
