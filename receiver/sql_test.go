@@ -225,7 +225,7 @@ func TestNewSQLRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
 	const pg, lite = receiver.Postgres, receiver.SQLite
 	for name, tc := range map[string]struct {
 		db   *sql.DB

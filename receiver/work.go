@@ -53,11 +53,8 @@ func (s *SQL) Work(ctx context.Context, workers int, fn func(context.Context, *s
 	if fn == nil {
 		return errors.New("receiver: Work needs a function")
 	}
-	_, err := s.isDue(ctx) // a missing table is better told now than once a second
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
+	// A missing table is better told now than once a second.
+	if _, err := s.isDue(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	// One worker at a time looks for an event; the others work, or wait for their turn.

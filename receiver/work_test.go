@@ -334,7 +334,7 @@ func TestAcceptDoesNotWaitForWork(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		db, s := d.prepare(t, receiver.SQLOptions{})
 		accept(t, s, receiver.Event{ID: "evt_1"}, true)
-		work(t, db, s, 1, 1, func(ctx context.Context, _ receiver.Event) error {
+		work(t, db, s, 1, 1, func(_ context.Context, _ receiver.Event) error {
 			if d.dialect == receiver.SQLite {
 				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 				defer cancel()

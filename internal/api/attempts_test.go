@@ -116,7 +116,7 @@ func (w *world) follow(server *httptest.Server, path, key string, headers ...str
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := server.Client().Do(req) //nolint:bodyclose // by close
+	resp, err := server.Client().Do(req)
 	w.ok(err)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
 		w.t.Fatalf("stream: %s", resp.Status)

@@ -452,7 +452,9 @@ func TestJudgeFollowsThePolicy(t *testing.T) {
 		check   func(policy.Verdict) bool
 	}{
 		"gone at the last attempt": {
-			`{}`, hook.Progress{Run: 1, RunDueAt: noon, Charged: 7, FailedAttempts: 7}, answer(410),
+			`{}`,
+			hook.Progress{Run: 1, RunDueAt: noon, Charged: 7, FailedAttempts: 7},
+			answer(410),
 			func(v policy.Verdict) bool {
 				return v.State == hook.Dead && v.End == hook.DeadGone && v.SaysGone && !v.Sure
 			},

@@ -150,7 +150,7 @@ func (h *hook) retryPending() {
 }
 
 // TestReceiverLibrary: what a customer's function returns is what the sender does.
-func TestReceiverLibrary(t *testing.T) {
+func TestReceiverLibrary(t *testing.T) { //nolint:tparallel // one server, one after the other
 	t.Parallel()
 	s := serve(t)
 	c := newCustomer(t, s)

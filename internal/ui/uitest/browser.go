@@ -114,12 +114,13 @@ func (b *Browser) Want(status int, path string) *Page {
 // Token is what forms of this login carry.
 func (b *Browser) Token() string {
 	b.t.Helper()
-	session := ""
-	for _, name := range []string{"bw_session", "bw_portal"} {
+	var both [2]string
+	for i, name := range []string{"bw_session", "bw_portal"} {
 		if c := b.cookies[name]; c != nil {
-			session += c.Value + " "
+			both[i] = c.Value
 		}
 	}
+	session := strings.TrimSpace(both[0] + " " + both[1])
 	if session != "" && session == b.of {
 		return b.token
 	}

@@ -154,7 +154,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, sqlite.FileName)
 	db, err := sqlite.Open(context.Background(), file, sqlite.Options{})
 	if err != nil {
