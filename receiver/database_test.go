@@ -28,7 +28,19 @@ type database struct {
 // open it who read no manual is one of them: no time to wait for a lock, no WAL.
 func onEach(t *testing.T, test func(t *testing.T, d database)) {
 	t.Helper()
-	for _, name := range []string{"sqlite", "sqlite bare", "postgres"} {
+	on(t, test, "sqlite", "sqlite bare", "postgres")
+}
+
+// onEachThatWaits is for tests that look at the tables while somebody works: bare SQLite
+// takes the look for a reason to fail, and works later.
+func onEachThatWaits(t *testing.T, test func(t *testing.T, d database)) {
+	t.Helper()
+	on(t, test, "sqlite", "postgres")
+}
+
+func on(t *testing.T, test func(t *testing.T, d database), names ...string) {
+	t.Helper()
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := "file:" + filepath.Join(t.TempDir(), "hooks.db")

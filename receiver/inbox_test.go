@@ -45,7 +45,7 @@ func TestAcceptAmongMany(t *testing.T) {
 // TestEventsComeOutAsTheyWentIn, whatever bytes are in them.
 func TestEventsComeOutAsTheyWentIn(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		db, s := d.prepare(t, receiver.SQLOptions{})
 		events := map[string]receiver.Event{}
 		for _, e := range []receiver.Event{
@@ -101,7 +101,7 @@ func TestAcceptIsPartOfTheTransaction(t *testing.T) {
 // TestDoneEventsAreKnownForTheTTL, and those that are not done for ever.
 func TestDoneEventsAreKnownForTheTTL(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		db, s := d.prepare(t, receiver.SQLOptions{TTL: time.Hour})
 		for _, id := range []string{"evt_done", "evt_young", "evt_aside"} {
 			accept(t, s, receiver.Event{ID: id, Body: []byte(body)}, true)

@@ -106,7 +106,7 @@ func TestWorkOfSeveralNodes(t *testing.T) {
 // TestFailingWork is undone, told, counted and put off.
 func TestFailingWork(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		var told []error
 		db, s := d.prepare(t, receiver.SQLOptions{OnError: func(e receiver.Event, err error) {
 			if told = append(told, err); e.ID != "evt_1" {
@@ -184,7 +184,7 @@ func TestBackoffDoublesUpToAnHour(t *testing.T) {
 // TestVerdictsOfWork: wait as long as named, or be set aside, seen and taken up again.
 func TestVerdictsOfWork(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		db, s := d.prepare(t, receiver.SQLOptions{OnError: ignore})
 		verdicts := map[string]error{
 			"evt_permanent": receiver.Permanent(errWork), "evt_gone": receiver.Gone(),
@@ -228,7 +228,7 @@ func TestVerdictsOfWork(t *testing.T) {
 // next one, and neither is a failure.
 func TestEndOfWork(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		db, s := d.prepare(t, receiver.SQLOptions{OnError: func(_ receiver.Event, err error) { t.Errorf("told %v", err) }})
 		accept(t, s, receiver.Event{ID: "evt_1"}, true)
 		end := func(result func(context.Context) error) {
@@ -263,7 +263,7 @@ func TestEndOfWork(t *testing.T) {
 
 func TestWorkRefuses(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		s := d.on(t, d.open(t), receiver.SQLOptions{})
 		fn := func(context.Context, *sql.Tx, receiver.Event) error { return nil }
 		for _, workers := range []int{-1, 0, 1001} {
@@ -283,7 +283,7 @@ func TestWorkRefuses(t *testing.T) {
 // TestWorkOutlivesTroubleWithTheDatabase, and tells of it.
 func TestWorkOutlivesTroubleWithTheDatabase(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		told := make(chan error, 100)
 		db, s := d.prepare(t, receiver.SQLOptions{OnError: func(_ receiver.Event, err error) {
 			select {
@@ -331,7 +331,7 @@ func TestWorkOutlivesTroubleWithTheDatabase(t *testing.T) {
 // writer, and so it does there.
 func TestAcceptDoesNotWaitForWork(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, d database) {
+	onEachThatWaits(t, func(t *testing.T, d database) {
 		db, s := d.prepare(t, receiver.SQLOptions{})
 		accept(t, s, receiver.Event{ID: "evt_1"}, true)
 		work(t, db, s, 1, 1, func(_ context.Context, _ receiver.Event) error {

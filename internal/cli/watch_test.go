@@ -168,11 +168,11 @@ func TestWaitingHasALimit(t *testing.T) {
 		"POST /v1/tenants/default/events":                 always(202, `{"id":"evt_1","deliveries":1}`),
 		"GET /v1/tenants/default/events/evt_1/deliveries": always(200, `{"data":[{"id":"dlv_1","endpoint":"ep_1","status":"pending","waiting_for":"paused"}]}`),
 	})
-	got := s.run("send", "a", "--wait=300ms")
+	got := s.run("send", "a", "--wait=5s")
 	if got.code != 1 {
 		t.Errorf("exit %d", got.code)
 	}
-	shows(t, got.stderr, "ep_1 waits: the endpoint is paused or disabled; see: breakwater endpoints lane ep_1", "1 delivery is still pending after 300ms; see: breakwater inspect evt_1")
+	shows(t, got.stderr, "ep_1 waits: the endpoint is paused or disabled; see: breakwater endpoints lane ep_1", "1 delivery is still pending after 5s; see: breakwater inspect evt_1")
 	for _, limit := range []string{"soon", "0", "-1s", "31d"} {
 		if got := s.run("send", "a", "--wait="+limit); got.code != 2 || !strings.Contains(got.stderr, "--wait: ") {
 			t.Errorf("--wait=%s: exit %d, %s", limit, got.code, got.stderr)
