@@ -165,10 +165,12 @@ func TestOne410IsAskedOnceMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := &disabler{}
-		var stray, always hook.ID
+		var stray, always atomic.Pointer[hook.ID]
 		r := newRig(t, func(a arrival) egress.Result {
-			if a.delivery == always || stray == 0 {
-				stray = a.delivery
+			if stray.CompareAndSwap(nil, &a.delivery) {
+				return egress.Result{Status: 410}
+			}
+			if id := always.Load(); id != nil && *id == a.delivery {
 				return egress.Result{Status: 410}
 			}
 			return egress.Result{Status: 200}
@@ -177,18 +179,19 @@ func TestOne410IsAskedOnceMore(t *testing.T) {
 		e := r.endpoint("")
 		ids := r.publish(e, 20)
 		time.Sleep(time.Minute)
-		if got := r.count(ids)[hook.Delivered]; got != 20 || len(r.sink.of(stray)) != 2 {
-			t.Errorf("%d of 20 delivered, the one that was refused after %d requests", got, len(r.sink.of(stray)))
+		if got := r.count(ids)[hook.Delivered]; got != 20 || len(r.sink.of(*stray.Load())) != 2 {
+			t.Errorf("%d of 20 delivered, the one that was refused after %d requests", got, len(r.sink.of(*stray.Load())))
 		}
 		e = r.setState(e, hook.Paused)
 		ids = r.publish(e, 20)
-		always = ids[7]
+		gone := ids[7]
+		always.Store(&gone)
 		r.setState(e, hook.Active)
 		time.Sleep(time.Minute)
-		if got := r.count(ids); got[hook.Delivered] != 19 || got[hook.Dead] != 1 || len(r.sink.of(always)) != 2 {
+		if got := r.count(ids); got[hook.Delivered] != 19 || got[hook.Dead] != 1 || len(r.sink.of(gone)) != 2 {
 			t.Errorf("states = %v, want one dead after a second request", got)
 		}
-		if d := r.delivery(always); d.Reason != hook.DeadGone {
+		if d := r.delivery(gone); d.Reason != hook.DeadGone {
 			t.Errorf("it ended as %v, want gone", d.Reason)
 		}
 		if n := k.calls(); n != 0 {

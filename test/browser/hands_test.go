@@ -124,7 +124,10 @@ func TestOperatorNeedsNoMouseInAnOutage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	var made struct{ ID string }
-	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/endpoints", map[string]any{"url": h.to + "/hook", "uid": "hook"}, &made)
+	h.call(http.StatusCreated, http.MethodPost, "/v1/tenants/default/endpoints", map[string]any{
+		"url": h.to + "/hook", "uid": "hook",
+		"policy": map[string]any{"breaker": map[string]any{"probe": map[string]any{"min": "10m", "max": "1h"}}}, // only a person probes in time
+	}, &made)
 	h.status.Store(http.StatusUnprocessableEntity) // not tried again
 	for range 2 {
 		h.publish("order.lost")
