@@ -6,8 +6,11 @@ GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  := -s -w -X github.com/breakwaterhq/breakwater/internal/cli.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
+# Builds what makes packages, unless it is there, and says where.
+PACKAGER := $(GO) tool -modfile=tools/packages/go.mod -n nfpm
 # A count, not a time: Go 1.26 may call the end of the time a failure (golang/go#75804).
 FUZZTIME ?= 20000x
+EPOCH    := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),315532800)
 RUN      ?=
 BENCH    ?=
 KILLS    ?= 100
@@ -29,16 +32,29 @@ LONG := ./test/process ./internal/dispatch ./internal/lane ./test/torture ./inte
 # them wait for a limit, a lease or a database most of the time.
 PARALLEL := -parallel 8
 
-.PHONY: help run build test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node php promtool chromium screenshots demo benchui clean
+# Compiling says nothing for as long as it takes.
+PATIENCE := compiling Breakwater: a minute or two the first time, seconds later
 
-run: ## start a server for trying things out
-	$(GO) run ./cmd/breakwater serve --dev
+.PHONY: help run build release test quick check format lint vulncheck notice bench microbench fuzz storms torture postgres node php promtool chromium screenshots demo scene benchui manpages completions clean
+
+run: build ## start a server for trying things out
+	bin/breakwater serve --dev
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):[^#]*## (.*)/\1\t\2/' | expand -t 14
 
-build: ## static binary in bin/
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/breakwater ./cmd/breakwater
+# What is compiled is the same as for go run and go install, so that nobody waits
+# twice. Binaries for other machines are made by release.
+build: ## binary for this machine in bin/
+	@echo '$(PATIENCE)' >&2
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/breakwater ./cmd/breakwater
+
+# Static, and the same bytes from the same commit and Go in whatever folder.
+release: ## archives, packages, checksums and bills of materials in dist/; TARGETS=host for less, SIGN_KEY=file to sign
+	@echo 'compiling what makes releases: a minute or two the first time' >&2
+	@nfpm=$$($(PACKAGER)); set -x; \
+	$(GO) run ./internal/release/make -version '$(VERSION)' -time '$(EPOCH)' -targets '$(TARGETS)' -nfpm "$$nfpm" \
+		-downloads '$(DOWNLOADS)' -sign-key '$(SIGN_KEY)' -go '$(GO)'
 
 # The order is the order of patience: what fails fast comes first.
 # Nothing is taken from the cache: tests of the real binary depend on more than
@@ -77,7 +93,11 @@ promtool: ## the tests of alert rules and metrics need it
 chromium: ## the tests of the dashboard need it
 	@scripts/install-chromium
 
-demo: ## a server in the middle of a busy day, for work on the dashboard
+demo: build ## watch an outage and its end, in this terminal
+	@bin/breakwater demo
+
+scene: ## a server in the middle of a busy day, for work on the dashboard
+	@echo '$(PATIENCE)' >&2
 	$(GO) run ./test/demo
 
 # In all widths and themes, for people to look at; the few that documents show are
@@ -88,6 +108,14 @@ screenshots: chromium ## every page of the dashboard as a picture, in build/scre
 benchui: ## server time of every page with 1,000,000 deliveries and 10,000 endpoints
 	UI_SPEED=sqlite $(GO) test -count=1 -timeout 60m -v -run TestSpeed ./test/browser
 	UI_SPEED=postgres $(GO) test -count=1 -timeout 60m -v -run TestSpeed ./test/browser
+
+# The date of the pages is that of the source: the same source gives the same pages.
+manpages: build ## man pages of every command, in build/man
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)} bin/breakwater man build/man
+
+completions: build ## completion for bash, zsh, fish and PowerShell, in build/completions
+	mkdir -p build/completions
+	for shell in bash zsh fish powershell; do bin/breakwater completion $$shell >build/completions/breakwater.$$shell; done
 
 lint: ## all linters; the first run builds them, which takes minutes
 	@unformatted=$$($(TOOL) gofumpt -l $$(find . -name '*.go' -not -path './.git/*')); \
@@ -123,4 +151,4 @@ torture: postgres ## kills, pauses, database faults and power cuts; KILLS=500 CU
 		$(GO) test -count=1 -timeout 24h -v -run '$(PART)' ./test/torture
 
 clean:
-	rm -rf bin build
+	rm -rf bin build dist

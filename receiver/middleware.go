@@ -95,6 +95,24 @@ func eventType(body []byte) string {
 	return ""
 }
 
+// maxTypeLength is the length of the longest event type.
+const maxTypeLength = 128
+
+// typeHint reads the unsigned type; what no event can have as its type counts as none.
+func typeHint(s string) string {
+	if len(s) > maxTypeLength {
+		return ""
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.':
+		default:
+			return ""
+		}
+	}
+	return s
+}
+
 // attemptNumber reads the unsigned hint; nonsense counts as none.
 func attemptNumber(s string) int {
 	n, err := strconv.ParseUint(s, 10, 31)

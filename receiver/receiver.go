@@ -65,6 +65,7 @@ const (
 	headerSignature = "Webhook-Signature"
 	headerDelivery  = "Breakwater-Delivery"
 	headerAttempt   = "Breakwater-Attempt"
+	headerType      = "Breakwater-Type"
 )
 
 // Config says what a Verifier accepts.
@@ -92,7 +93,10 @@ type Event struct {
 	// hence what to deduplicate by. It is signed, except when the request was
 	// accepted by its Stripe-style header alone.
 	ID string
-	// Type is the top-level "type" of a JSON object, else empty. Signed.
+	// Type is the top-level "type" of a JSON body, which is signed; else what the
+	// header breakwater-type says, which is a hint like those below: choose by it
+	// what to do with a body that cannot be mistaken for another, not whether to
+	// trust it. Empty when there is neither.
 	Type string
 	// DeliveryID and Attempt are hints for logs. They are not signed.
 	DeliveryID string
@@ -160,7 +164,7 @@ func (v *Verifier) Verify(h http.Header, body []byte) (Event, error) {
 	}
 	return Event{
 		ID:         id,
-		Type:       eventType(body),
+		Type:       cmp.Or(eventType(body), typeHint(h.Get(headerType))),
 		DeliveryID: h.Get(headerDelivery),
 		Attempt:    attemptNumber(h.Get(headerAttempt)),
 		Timestamp:  at,

@@ -389,6 +389,28 @@ func TestHintsNeverFail(t *testing.T) {
 	}
 }
 
+// TestTypeOfAHeader: the type in the body is signed and goes first; the header is
+// for bodies without one.
+func TestTypeOfAHeader(t *testing.T) {
+	t.Parallel()
+	plain := `{"total":4200}`
+	for name, tc := range map[string]struct{ body, header, want string }{
+		"of the body":          {body, "order.stolen", "order.paid"},
+		"of the header":        {plain, "order.paid", "order.paid"},
+		"of a text":            {"hello", "note-1.new_one", "note-1.new_one"},
+		"nowhere":              {plain, "", ""},
+		"not a type":           {plain, "order paid", ""},
+		"not in ASCII":         {plain, "b\u00fccher", ""},
+		"longer than any type": {plain, strings.Repeat("a", 129), ""},
+	} {
+		h := headers(sign(t, keyA, id, unixTime, []byte(tc.body)))
+		h.Set("breakwater-type", tc.header)
+		if event, err := newVerifier(t, nil).Verify(h, []byte(tc.body)); err != nil || event.Type != tc.want {
+			t.Errorf("%s: Type = %q, %v, want %q", name, event.Type, err, tc.want)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

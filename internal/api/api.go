@@ -19,9 +19,13 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/accept"
 	"github.com/breakwaterhq/breakwater/internal/api/alerts"
 	"github.com/breakwaterhq/breakwater/internal/api/attempts"
+	"github.com/breakwaterhq/breakwater/internal/api/eventtypes"
 	"github.com/breakwaterhq/breakwater/internal/api/policies"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/spec"
+	"github.com/breakwaterhq/breakwater/internal/api/sse"
 	"github.com/breakwaterhq/breakwater/internal/api/strip"
+	"github.com/breakwaterhq/breakwater/internal/api/tap"
 	"github.com/breakwaterhq/breakwater/internal/api/trial"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -52,6 +56,7 @@ type Store interface {
 	store.Tenants
 	store.Endpoints
 	store.Policies
+	store.EventTypes
 	store.Keys
 	store.EventLog
 	store.DeliveryLog
@@ -103,6 +108,7 @@ type Config struct {
 	Uncounted    bool          // no figures are kept
 	ReadTimeout  time.Duration // of routes that only read; 0: 2 s
 	PublicURL    func() string // address of the dashboard for people; nil: unknown, links have a path alone
+	ServerURL    string        // where clients reach the API; empty: where they got its document
 	Settings     []view.Setting
 	LeaseTTL     time.Duration // of nodes and shards; 0: leases do not end
 	Retention    time.Duration // age at which data is removed; 0: it stays
@@ -125,7 +131,7 @@ type API struct {
 	bench    *trial.Bench
 	policies *policies.Book
 	strips   strip.Memory
-	tail     *attempts.Log
+	streams  *sse.Room[hook.ID]
 }
 
 // New checks cfg, fills in defaults, and starts nothing.
@@ -142,14 +148,14 @@ func New(cfg Config) (*API, error) {
 			return nil, fmt.Errorf("api: stripe header: %w", err)
 		}
 	}
-	a := &API{cfg: cfg, scheme: scheme, bench: trial.New()}
+	a := &API{cfg: cfg, scheme: scheme, bench: trial.New(), streams: sse.Keys()}
 	if a.policies, err = policies.New(policies.Config{
 		Store: cfg.Store, IDs: cfg.IDs, Server: cfg.ServerPolicy, Limits: cfg.PolicyLimits, Changed: cfg.Notifier.TenantChanged,
 	}); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	if a.server, err = rest.New(rest.Config{
-		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version,
+		Title: "Breakwater", About: "Storm-proof webhook delivery.", Version: cfg.Version, Complete: spec.Complete, URL: cfg.ServerURL,
 		Keys: cfg.Store, Answers: cfg.Store, FindTenant: a.findTenant, Vault: cfg.Vault, IDs: cfg.IDs,
 		TrustedProxies: cfg.TrustedProxies, KeyWriteRate: cfg.KeyWriteRate, ControlRoom: cfg.ControlRoom,
 		LargestAnswer: cfg.MaxPayload, ReadTimeout: cfg.ReadTimeout, Log: cfg.Log, Now: cfg.Now,
@@ -198,12 +204,16 @@ func (a *API) addRoutes() {
 		Path: eventsPath, Ingest: a.cfg.Ingest, EndpointByUID: a.cfg.Store.EndpointByUID,
 		MaxPayload: a.cfg.MaxPayload, MaxBatchBody: a.cfg.MaxBatchBody, Tracer: a.cfg.Tracer,
 	})
+	tap.AddRoute(a.server, tap.Config{Path: eventsPath + "/stream", Store: a.cfg.Store, Streams: a.streams, Every: a.cfg.StreamEvery})
+	eventtypes.AddRoutes(a.server, eventtypes.Config{
+		Path: tenantPath, Store: a.cfg.Store, IDs: a.cfg.IDs, Changed: a.cfg.Notifier.TenantChanged,
+	})
 	a.addEventRoutes()
 	a.addDeliveryRoutes()
 	a.addDeadRoutes()
 	a.addCurlRoute()
-	a.tail = attempts.AddRoutes(a.server, attempts.Config{
-		Path: tenantPath + "/attempts", Store: a.cfg.Store, EndpointIDs: a.filterEndpoints, Every: a.cfg.StreamEvery,
+	attempts.AddRoutes(a.server, attempts.Config{
+		Path: tenantPath + "/attempts", Store: a.cfg.Store, EndpointIDs: a.filterEndpoints, Streams: a.streams, Every: a.cfg.StreamEvery,
 	})
 	a.addReplayRoutes()
 	a.addOperationalRoutes()
@@ -225,7 +235,7 @@ func (a *API) Handler() http.Handler { return a.server }
 
 // Stop ends the streams that are open, and those that are opened afterwards: a server
 // that stops waits for its connections.
-func (a *API) Stop() { a.tail.Stop() }
+func (a *API) Stop() { a.streams.Stop() }
 
 // Routes returns the route table, in the order of registration.
 func (a *API) Routes() []rest.Route { return a.server.Routes() }

@@ -146,7 +146,7 @@ func (s *tail) next() (event, id, data string) {
 }
 
 func (w *world) serve() *httptest.Server {
-	server := httptest.NewServer(w.api.Handler())
+	server := httptest.NewServer(w.handler)
 	w.t.Cleanup(func() { w.api.Stop(); server.Close() })
 	return server
 }

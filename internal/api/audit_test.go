@@ -136,6 +136,7 @@ func TestAdminSeesEveryTenant(t *testing.T) {
 	for _, s := range []side{w.a, w.b} {
 		ids["endpoint"] = w.endpoint(s, nil)
 		ids["channel"] = w.channel("/v1/tenants/"+s.id+"/alert-channels", s.write, hookChannel)
+		w.must(201, http.MethodPost, "/v1/tenants/"+s.id+"/event-types", s.write, orderType)
 		w.die(s, 1, hook.DeadExhausted)
 		ids["replay"] = w.replay(s, `{"all":true}`)
 		ids["event"] = w.event(s, "order.paid")
@@ -144,7 +145,7 @@ func TestAdminSeesEveryTenant(t *testing.T) {
 		ids["delivery"] = hook.DeliveryPrefix.Format(rows[0].ID)
 		ids["attempt"] = hook.AttemptPrefix.Format(rows[0].Last.AttemptID)
 	}
-	alone := []string{"/v1/tenants/{tenant}", "/v1/tenants/{tenant}/stats"} // need one tenant, or have a route of their own
+	alone := []string{"/v1/tenants/{tenant}", "/v1/tenants/{tenant}/stats", "/v1/tenants/{tenant}/event-types/{type}"} // need one tenant, or have a route of their own
 	for _, rt := range w.api.Routes() {
 		if rt.Method != http.MethodGet || !strings.HasPrefix(rt.Path, "/v1/tenants/{tenant}") || slices.Contains(alone, rt.Path) {
 			continue

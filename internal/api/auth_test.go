@@ -58,7 +58,7 @@ func TestBadKeysAreLimited(t *testing.T) {
 		r.Header.Set("X-Forwarded-For", "203.0.113.9")
 		r.RemoteAddr = from
 		rec := httptest.NewRecorder()
-		w.api.Handler().ServeHTTP(rec, r)
+		w.handler.ServeHTTP(rec, r)
 		return reply{rec.Code, rec.Header(), rec.Body.Bytes()}
 	}
 	guess := func(i int) string { return "bw_guess-number-" + strings.Repeat("x", i) }

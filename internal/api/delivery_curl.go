@@ -15,6 +15,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/curl"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/shape"
 	"github.com/breakwaterhq/breakwater/internal/sign"
 )
 
@@ -84,10 +85,12 @@ func (a *API) curlOf(ctx context.Context, c *rest.Call, delivery string, query m
 	if err != nil {
 		return "", err
 	}
-	req := &curl.Request{URL: e.URL, Body: event.Body(e.Body)}
-	req.Header = append(req.Header, curl.Field{Name: "Content-Type", Value: event.BodyType(e.Body)},
-		curl.Field{Name: "Breakwater-Delivery", Value: hook.DeliveryPrefix.Format(row.ID)})
+	req := &curl.Request{URL: e.URL, Body: shape.Body(&event, e.Body)}
+	req.Header = append(req.Header, curl.Field{Name: "Content-Type", Value: shape.Type(&event, e.Body)},
+		curl.Field{Name: "Breakwater-Delivery", Value: hook.DeliveryPrefix.Format(row.ID)},
+		curl.Field{Name: hook.HeaderType, Value: event.Type})
 	set := func(name, value string) { req.Header = append(req.Header, curl.Field{Name: name, Value: value}) }
+	shape.Headers(&event, e.Body, set)
 	if signed {
 		err = a.signCurl(ctx, c, &e, &event, hook.DeliveryPrefix.Format(row.ID), req.Body, set)
 	} else {

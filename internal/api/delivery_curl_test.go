@@ -20,7 +20,7 @@ func TestCurlOfADelivery(t *testing.T) {
 	r := w.must(http.StatusOK, http.MethodGet, path+"/curl", w.a.read, nil)
 	text := string(r.body)
 	for _, want := range []string{
-		"curl -sS -i -X POST --globoff 'https://example.com/hook' ", "-H 'Webhook-Id: " + event + "'", "-H 'Webhook-Signature: v1,PLACEHOLDER'",
+		"curl -sS -i -X POST --globoff 'https://example.com/hook' ", "-H 'Webhook-Id: " + event + "'", "-H 'Webhook-Signature: v1,PLACEHOLDER'", "-H 'Breakwater-Type: ",
 		"-H 'Content-Type: application/json'", "-H 'Authorization: ***'", `--data-raw '{"n":1}'`,
 	} {
 		if !strings.Contains(text, want) {

@@ -6,17 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
+	"github.com/breakwaterhq/breakwater/internal/api/destination"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 )
-
-const maxHeaders = 50
 
 // EndpointPath is an endpoint of a path.
 type EndpointPath struct {
@@ -29,12 +27,13 @@ type endpointCreate struct {
 	Body struct {
 		URL         string            `json:"url" maxLength:"2048"`
 		Types       []string          `json:"types,omitempty" minItems:"1" maxItems:"100" doc:"Event types: order.paid, order.*, or * (the default)."`
+		Filter      string            `json:"filter,omitempty" maxLength:"1000" doc:"Only events for which this expression over type, payload and tenant is true, such as payload.total > 100; empty: all." example:"payload.total > 100"`
 		UID         string            `json:"uid,omitempty" doc:"Your own name for it, unique within the tenant."`
 		Description string            `json:"description,omitempty" maxLength:"1000"`
 		Policy      json.RawMessage   `json:"policy,omitempty" doc:"The endpoint's policy level."`
 		Headers     map[string]string `json:"headers,omitempty" doc:"Sent with every request; values cannot be read back."`
 		Signatures  []view.Signature  `json:"signatures,omitempty" maxItems:"3"`
-		Body        string            `json:"body,omitempty" enum:"payload,envelope"`
+		Body        string            `json:"body,omitempty" enum:"payload,envelope,cloudevents,cloudevents_binary,slack,discord,teams" doc:"What is sent: the payload as it is, or a form that other software expects. Signed as sent."`
 		Trace       string            `json:"trace_context,omitempty" enum:"off,forward" doc:"forward sends the publisher's traceparent and tracestate along."`
 		Secret      string            `json:"secret,omitempty" writeOnly:"true" doc:"whsec_… or whsk_…; made when absent."`
 		Metadata    map[string]string `json:"metadata,omitempty"`
@@ -48,12 +47,13 @@ type endpointPatch struct {
 	Body struct {
 		URL         rest.Change[string]             `json:"url,omitzero" maxLength:"2048"`
 		Types       rest.Change[[]string]           `json:"types,omitzero" minItems:"1" maxItems:"100"`
+		Filter      rest.Change[string]             `json:"filter,omitzero" maxLength:"1000" doc:"An expression over type, payload and tenant; null or empty: no filter." example:"payload.total > 100"`
 		UID         rest.Change[string]             `json:"uid,omitzero"`
 		Description rest.Change[string]             `json:"description,omitzero" maxLength:"1000"`
 		Policy      rest.Change[json.RawMessage]    `json:"policy,omitzero" doc:"Merged into the stored level."`
 		Headers     rest.Change[map[string]*string] `json:"headers,omitzero" doc:"null removes a header; *** keeps its value."`
 		Signatures  rest.Change[[]view.Signature]   `json:"signatures,omitzero" maxItems:"3"`
-		Body        rest.Change[string]             `json:"body,omitzero" enum:"payload,envelope"`
+		Body        rest.Change[string]             `json:"body,omitzero" enum:"payload,envelope,cloudevents,cloudevents_binary,slack,discord,teams" doc:"What is sent: the payload as it is, or a form that other software expects. Signed as sent."`
 		Trace       rest.Change[string]             `json:"trace_context,omitzero" enum:"off,forward"`
 		Metadata    rest.Change[map[string]*string] `json:"metadata,omitzero"`
 	}
@@ -80,9 +80,10 @@ func (a *API) newEndpoint(ctx context.Context, c *rest.Call, t hook.Tenant, in *
 			URL:          a.checkURL(bad, b.URL),
 			Description:  b.Description,
 			Types:        b.Types,
+			Filter:       destination.Filter(bad, b.Filter),
 			Signatures:   a.readSignatures(bad, b.Signatures),
-			Body:         readBodyMode(bad, b.Body),
-			TraceContext: readTraceContext(bad, b.Trace),
+			Body:         destination.BodyMode(bad, b.Body),
+			TraceContext: destination.TraceContext(bad, b.Trace),
 			Metadata:     b.Metadata,
 			Rev:          1,
 			CreatedAt:    c.Now,
@@ -114,10 +115,13 @@ func (a *API) patchedEndpoint(ctx context.Context, c *rest.Call, t hook.Tenant, 
 		e.Signatures = a.readSignatures(bad, b.Signatures.To)
 	}
 	if b.Body.Set {
-		e.Body = readBodyMode(bad, b.Body.To)
+		e.Body = destination.BodyMode(bad, b.Body.To)
 	}
 	if b.Trace.Set {
-		e.TraceContext = readTraceContext(bad, b.Trace.To)
+		e.TraceContext = destination.TraceContext(bad, b.Trace.To)
+	}
+	if b.Filter.Set {
+		e.Filter = destination.Filter(bad, b.Filter.To)
 	}
 	b.Types.Apply(&e.Types)
 	b.UID.Apply(&e.UID)
@@ -128,7 +132,7 @@ func (a *API) patchedEndpoint(ctx context.Context, c *rest.Call, t hook.Tenant, 
 	}
 	e.SetLevel(level)
 	e.Metadata = rest.PatchTexts(e.Metadata, b.Metadata)
-	d.headers = patchHeaders(bad, d.headers, b.Headers)
+	d.headers = destination.PatchHeaders(bad, d.headers, b.Headers)
 	e.UpdatedAt = c.Now
 	return d, a.finishEndpoint(bad, t, d)
 }
@@ -140,12 +144,11 @@ func (a *API) finishEndpoint(bad *rest.Invalid, t hook.Tenant, d *endpointDraft)
 	bad.CheckUID("uid", e.UID, string(hook.EndpointPrefix))
 	bad.CheckText("description", e.Description, rest.MaxDescription)
 	bad.CheckMetadata(e.Metadata)
-	checkHeaders(bad, d.headers)
-	checkTraceHeaders(bad, e.TraceContext, d.headers)
+	destination.CheckHeaders(bad, e, d.headers)
 	if len(e.Types) == 0 {
 		e.Types = []string{"*"}
 	}
-	checkTypes(bad, e.Types)
+	destination.CheckTypes(bad, e.Types)
 	resolved, err := a.policies.Check(bad, t.Level(), e.Level(), d.storedPolicy)
 	if err != nil {
 		return err
@@ -155,15 +158,6 @@ func (a *API) finishEndpoint(bad *rest.Invalid, t hook.Tenant, d *endpointDraft)
 		return err
 	}
 	return a.sealHeaders(d)
-}
-
-// checkTypes checks the event types that an endpoint, or a replay, is about.
-func checkTypes(bad *rest.Invalid, types []string) {
-	for i, p := range types {
-		if err := hook.CheckPattern(p); err != nil {
-			bad.AddAs("type_invalid", rest.At("types", i), err.Error())
-		}
-	}
 }
 
 func (a *API) checkURL(bad *rest.Invalid, raw string) string {
@@ -217,92 +211,6 @@ func (a *API) readSignature(v view.Signature) (hook.Signature, error) {
 		return hook.Signature{}, errors.New("needs a header name")
 	}
 	return hook.Signature{Scheme: scheme, Header: header}, hook.CheckHeaderName(header)
-}
-
-func readBodyMode(bad *rest.Invalid, s string) hook.BodyMode {
-	if s == "" {
-		return hook.BodyPayload
-	}
-	m, err := hook.ParseBodyMode(s)
-	if err != nil {
-		bad.Add("body", "not_allowed", err.Error())
-	}
-	return m
-}
-
-func readTraceContext(bad *rest.Invalid, s string) hook.TraceContext {
-	if s == "" {
-		return hook.TraceOff
-	}
-	t, err := hook.ParseTraceContext(s)
-	if err != nil {
-		bad.Add("trace_context", "not_allowed", err.Error())
-	}
-	return t
-}
-
-// checkTraceHeaders refuses headers of the endpoint's own by the names that a
-// trace context is forwarded under: a receiver would get two.
-func checkTraceHeaders(bad *rest.Invalid, t hook.TraceContext, headers map[string]string) {
-	if t != hook.TraceForward {
-		return
-	}
-	for name := range headers {
-		switch http.CanonicalHeaderKey(name) {
-		case hook.HeaderTraceParent, hook.HeaderTraceState:
-			bad.Add("headers."+name, "not_allowed", "cannot be given together with trace_context forward")
-		}
-	}
-}
-
-// checkHeaders checks custom headers. Messages never hold a value.
-func checkHeaders(bad *rest.Invalid, headers map[string]string) {
-	if len(headers) > maxHeaders {
-		bad.Add("headers", "out_of_range", fmt.Sprintf("must have at most %d entries", maxHeaders))
-	}
-	seen := map[string]bool{}
-	for name, value := range headers {
-		if key := strings.ToLower(name); seen[key] {
-			bad.Add("headers."+name, "not_allowed", "is given twice; case makes no difference")
-		} else {
-			seen[key] = true
-		}
-		switch err := hook.CheckHeader(name, value); {
-		case errors.Is(err, hook.ErrHeaderReserved):
-			bad.AddAs("header_forbidden", "headers."+name, err.Error())
-		case err != nil:
-			bad.Add("headers."+name, "invalid", err.Error())
-		case value == view.Masked:
-			bad.Add("headers."+name, "not_allowed", "has the value that stands for a hidden one")
-		}
-	}
-}
-
-// patchHeaders applies a merge patch to headers, whose names know no case. A
-// masked value that comes back from a read keeps what is stored.
-func patchHeaders(bad *rest.Invalid, stored map[string]string, ch rest.Change[map[string]*string]) map[string]string {
-	switch {
-	case !ch.Set:
-		return stored
-	case ch.Null:
-		return nil
-	}
-	out := rest.MergeTexts(stored, nil)
-	for name, value := range ch.To {
-		have, ok := findHeader(out, name)
-		switch {
-		case value != nil && *value == view.Masked && ok:
-			continue
-		case value != nil && *value == view.Masked:
-			bad.Add("headers."+name, "not_allowed", "is hidden and cannot be set to ***")
-			continue
-		}
-		delete(out, have)
-		if value != nil {
-			out[name] = *value
-		}
-	}
-	return out
 }
 
 func (a *API) sealHeaders(d *endpointDraft) error {

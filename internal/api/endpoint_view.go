@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -125,32 +124,6 @@ func (a *API) openHeaders(e hook.Endpoint) (map[string]string, error) {
 		return nil, fmt.Errorf("read headers of %s: %w", hook.EndpointPrefix.Format(e.ID), err)
 	}
 	return headers, nil
-}
-
-// headerDiff tells which headers changed, without their values.
-func headerDiff(before, after map[string]string) map[string][]string {
-	out := map[string][]string{}
-	for name, value := range after {
-		if old, ok := before[name]; !ok || old != value {
-			out["set"] = append(out["set"], name)
-		}
-	}
-	for name := range before {
-		if _, ok := after[name]; !ok {
-			out["removed"] = append(out["removed"], name)
-		}
-	}
-	return out
-}
-
-// findHeader returns the stored spelling of a header name.
-func findHeader(headers map[string]string, name string) (string, bool) {
-	for have := range headers {
-		if strings.EqualFold(have, name) {
-			return have, true
-		}
-	}
-	return "", false
 }
 
 // warningsOf returns the soft findings about a policy.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/breakwaterhq/breakwater/internal/api/destination"
 	"github.com/breakwaterhq/breakwater/internal/api/policies"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
@@ -175,7 +176,7 @@ func (a *API) storeEndpoint(ctx context.Context, c *rest.Call, before shown, in 
 	after := before
 	after.Endpoint, after.headers = d.endpoint, d.headers
 	diff := diffOf(a.view(before, c.Now), a.view(after, c.Now))
-	if h := headerDiff(before.headers, after.headers); len(h) > 0 {
+	if h := destination.HeaderDiff(before.headers, after.headers); len(h) > 0 {
 		diff["headers"] = h
 	}
 	id := hook.EndpointPrefix.Format(d.endpoint.ID)

@@ -37,7 +37,7 @@ func TestLargeAnswersAreBoundedPerKey(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path(w.a), nil)
 			r.Header.Set("Authorization", "Bearer "+w.a.read)
 			rec := &stuck{ResponseRecorder: httptest.NewRecorder(), begun: begun, read: read}
-			w.api.Handler().ServeHTTP(rec, r)
+			w.handler.ServeHTTP(rec, r)
 			done <- rec.Code
 		}()
 		<-begun

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/breakwaterhq/breakwater/internal/api/destination"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/policy"
@@ -37,6 +38,7 @@ type replayCreate struct {
 		PerMinute         int      `json:"per_minute,omitempty" minimum:"1" maximum:"100000" doc:"Pace at the start; absent: by policy."`
 		MaxMultiple       float64  `json:"max_multiple,omitempty" minimum:"1" maximum:"1000" doc:"How many times that it may grow to; absent: by policy."`
 		PauseErrorPercent float64  `json:"pause_error_percent,omitempty" minimum:"1" maximum:"100" doc:"Share of errors above which it pauses itself; absent: by policy."`
+		IncludeMissing    bool     `json:"include_missing,omitempty" doc:"Not supported: true is refused with 422. Events get their deliveries when they are accepted."`
 		DryRun            bool     `json:"dry_run,omitempty" doc:"Only say what would be replayed and how long it would take."`
 	}
 }
@@ -53,6 +55,10 @@ const maxReplayCount = 1_000_000
 
 // replayDraft checks a request and counts what it is about.
 func (a *API) replayDraft(ctx context.Context, c *rest.Call, t hook.Tenant, in *replayCreate) (*replayDraft, error) {
+	if in.Body.IncludeMissing {
+		return nil, rest.FieldError("include_missing", "not_allowed",
+			"is not supported: an event gets its deliveries when it is accepted; send those again that an endpoint should have, with endpoints naming it")
+	}
 	f, err := a.replayFilter(ctx, c, &in.Body.EndedFilter, in.Body.Statuses)
 	if err != nil {
 		return nil, err
@@ -133,7 +139,7 @@ func (a *API) replayFilter(ctx context.Context, c *rest.Call, b *EndedFilter, st
 	f.Deliveries = parseList(bad, "delivery_ids", b.DeliveryIDs, hook.DeliveryPrefix.Parse)
 	slices.Sort(f.Deliveries)
 	f.Deliveries = slices.Compact(f.Deliveries)
-	checkTypes(bad, b.Types)
+	destination.CheckTypes(bad, b.Types)
 	f.Since, f.Until = bad.Moment("since", b.Since, c.Now), bad.Moment("until", b.Until, c.Now)
 	return f, bad.Err()
 }

@@ -57,6 +57,11 @@ var routeRows = map[string]row{
 	"POST /v1/tenants/{tenant}/events/batch":                        {senders, `{"events":[{"type":"t","payload":1}]}`},
 	"GET /v1/tenants/{tenant}/events":                               {readers, ""},
 	"GET /v1/tenants/{tenant}/events/{event}":                       {readers, ""},
+	"GET /v1/tenants/{tenant}/event-types":                          {readers, ""},
+	"POST /v1/tenants/{tenant}/event-types":                         {writers, `{"type":"t"}`},
+	"GET /v1/tenants/{tenant}/event-types/{type}":                   {readers, ""},
+	"PATCH /v1/tenants/{tenant}/event-types/{type}":                 {writers, `{"description":"d"}`},
+	"DELETE /v1/tenants/{tenant}/event-types/{type}":                {writers, ""},
 	"GET /v1/tenants/{tenant}/events/{event}/deliveries":            {readers, ""},
 	"GET /v1/tenants/{tenant}/events/{event}/payload":               {readers, ""},
 	"GET /v1/tenants/{tenant}/deliveries":                           {readers, ""},
@@ -66,6 +71,7 @@ var routeRows = map[string]row{
 	"POST /v1/tenants/{tenant}/deliveries/{delivery}/retry":         {writers, `{}`},
 	"GET /v1/tenants/{tenant}/attempts":                             {readers, ""},
 	"GET /v1/tenants/{tenant}/attempts/stream":                      {readers, ""},
+	"GET /v1/tenants/{tenant}/events/stream":                        {readers, ""},
 	"GET /v1/tenants/{tenant}/attempts/{attempt}":                   {readers, ""},
 	"POST /v1/tenants/{tenant}/deliveries/{delivery}/cancel":        {writers, `{}`},
 	"GET /v1/tenants/{tenant}/dead-letters":                         {readers, ""},
@@ -136,7 +142,7 @@ func fill(path string, ids map[string]string) string {
 
 var unknownIDs = map[string]string{
 	"endpoint": "ep_0000000000000", "event": "evt_0000000000000", "delivery": "dlv_0000000000000",
-	"replay": "rpl_0000000000000", "key": "key_0000000000000", "name": "none",
+	"replay": "rpl_0000000000000", "key": "key_0000000000000", "name": "none", "type": "none",
 	"attempt": "att_0000000000000", "alert": "alr_0000000000000", "channel": "ach_0000000000000",
 }
 

@@ -36,6 +36,7 @@ type world struct {
 	db       *sqlite.DB
 	path     string
 	api      *api.API
+	handler  http.Handler // the API's, watched
 	ids      *hook.IDSource
 	clock    *clock
 	ingest   *fakeIngest
@@ -158,6 +159,7 @@ func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	change(&cfg)
 	w.api, err = api.New(cfg)
 	w.ok(err)
+	w.handler = kept(t, w.api.Handler())
 	w.populate()
 	return w
 }
@@ -233,7 +235,7 @@ type reply struct {
 // it is anything else. headers come in pairs.
 func (w *world) do(method, path, key string, body any, headers ...string) reply {
 	w.t.Helper()
-	return send(w.t, w.api.Handler(), method, path, key, body, headers...)
+	return send(w.t, w.handler, method, path, key, body, headers...)
 }
 
 func send(t testing.TB, h http.Handler, method, path, key string, body any, headers ...string) reply {

@@ -51,7 +51,7 @@ func (w *world) from(addr, key string, headers ...string) reply {
 	}
 	r.RemoteAddr = addr
 	rec := httptest.NewRecorder()
-	w.api.Handler().ServeHTTP(rec, r)
+	w.handler.ServeHTTP(rec, r)
 	return reply{rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 

@@ -47,6 +47,7 @@ type App struct {
 	node       hook.Node
 	ids        *hook.IDSource
 	vault      *vault.Vault
+	keyIDs     string // of its keys
 	client     *egress.Client
 	writer     *store.Writer
 	dispatcher *dispatch.Dispatcher
@@ -145,6 +146,9 @@ func (a *App) serve(ctx context.Context) error {
 	guarded, err := a.guard(a.ports.api.Listener)
 	key := ""
 	if err == nil {
+		err = a.noteKeys(ctx)
+	}
+	if err == nil {
 		key, err = a.bootstrap(ctx)
 	}
 	if err == nil {
@@ -225,7 +229,7 @@ func (a *App) build() error {
 		MaxEndpoints: o.TenantMaxEndpoints, KeyWriteRate: o.KeyWriteRate, ControlRoom: a.ingest.ControlRoom,
 		TenantRoom: a.ingest.TenantRoom,
 		SignScheme: o.SignScheme, StripeHeader: o.StripeHeader, Version: o.Version, Log: a.log, Alerts: a.alertParts(), Uncounted: !o.Stats,
-		LeaseTTL: a.leaseTTL(), Retention: o.RetentionData, PublicURL: a.dashboardURL, Settings: o.Settings,
+		LeaseTTL: a.leaseTTL(), Retention: o.RetentionData, PublicURL: a.dashboardURL, ServerURL: o.PublicURL, Settings: o.Settings,
 	})
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
@@ -154,55 +153,86 @@ func (a *App) nodeName() (string, error) {
 	return name, nil
 }
 
+// KeySetting is where the store remembers the keys that are needed to open what is
+// sealed: one, or while keys are changed the new one and the old ones.
+const KeySetting = "encryption_key_id"
+
 // openVault loads the encryption keys. Nodes of one database must share them,
 // or one could not read what another has sealed: the first node's key is
 // remembered, and a node without it refuses to start.
 func (a *App) openVault(ctx context.Context) error {
-	_, statErr := os.Stat(filepath.Join(a.opts.DataDir, secretFile))
+	_, statErr := os.Stat(a.opts.SecretKeyFile())
 	made := errors.Is(statErr, os.ErrNotExist) && len(a.opts.EncryptionKeys) == 0
-	keys, err := a.encryptionKeys()
+	keys, err := a.opts.LoadKeys(vault.LoadOrCreate)
 	if err != nil {
 		return err
 	}
 	if a.vault, err = vault.Open(keys); err != nil {
 		return err
 	}
+	a.keyIDs = vault.IDs(keys)
 	var want string
 	err = a.patiently(ctx, "compare encryption keys", func(ctx context.Context) (err error) {
-		want, err = a.db.ClaimSetting(ctx, "encryption_key_id", keys[0].ID())
+		want, err = a.db.ClaimSetting(ctx, KeySetting, keys[0].ID())
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("compare encryption keys: %w", err)
 	}
-	for _, k := range keys {
-		if k.ID() == want {
-			return nil
-		}
+	if err = MissingKeys(keys, want); err != nil && made {
+		_ = os.Remove(a.opts.SecretKeyFile()) // it seals nothing
 	}
-	if made {
-		_ = os.Remove(filepath.Join(a.opts.DataDir, secretFile)) // it seals nothing
-	}
-	return fmt.Errorf("encryption_key: this database is sealed with key %s, which this node does not have (it has %s): give the first node's key as BREAKWATER_ENCRYPTION_KEY, or copy its %s", want, keys[0].ID(), secretFile)
+	return err
 }
 
-func (a *App) encryptionKeys() ([]vault.Key, error) {
-	if len(a.opts.EncryptionKeys) == 0 {
-		key, err := vault.LoadOrCreate(filepath.Join(a.opts.DataDir, secretFile))
-		if err != nil {
-			return nil, fmt.Errorf("load encryption key: %w", err)
-		}
-		return []vault.Key{key}, nil
+// MissingKeys says what to do when a node lacks keys that the store needs.
+func MissingKeys(have []vault.Key, needed string) error {
+	known := map[string]bool{}
+	for _, k := range have {
+		known[k.ID()] = true
 	}
-	keys := make([]vault.Key, len(a.opts.EncryptionKeys))
-	for i, text := range a.opts.EncryptionKeys {
-		key, err := vault.ParseKey(text)
-		if err != nil {
-			return nil, fmt.Errorf("encryption_key: key %d: %w", i+1, err)
+	ids := strings.Split(needed, ",")
+	for _, id := range ids {
+		switch {
+		case known[id]:
+		case len(ids) > 1:
+			return fmt.Errorf("encryption_key: keys are being changed, and values are sealed with keys %s; this node lacks %s (it has %s): give it all of them, the new one first, or finish with breakwater rekey", needed, id, vault.IDs(have))
+		default:
+			return fmt.Errorf("encryption_key: this database is sealed with key %s, which this node does not have (it has %s): give the first node's key as BREAKWATER_ENCRYPTION_KEY, or copy its %s", id, have[0].ID(), secretFile)
 		}
-		keys[i] = key
+	}
+	return nil
+}
+
+// SecretKeyFile is where the keys are that were not given.
+func (o *Options) SecretKeyFile() string { return filepath.Join(o.DataDir, secretFile) }
+
+// LoadKeys returns the encryption keys: those that were given, else those of the key
+// file as load reads it.
+func (o *Options) LoadKeys(load func(path string) ([]vault.Key, error)) ([]vault.Key, error) {
+	if len(o.EncryptionKeys) > 0 {
+		keys, err := vault.ParseKeys(o.EncryptionKeys)
+		if err != nil {
+			return nil, fmt.Errorf("encryption_key: %w", err)
+		}
+		return keys, nil
+	}
+	keys, err := load(o.SecretKeyFile())
+	if err != nil {
+		return nil, fmt.Errorf("load encryption key: %w", err)
 	}
 	return keys, nil
+}
+
+// noteKeys tells whoever changes keys which ones this node has. Alone on its store
+// it does not run then.
+func (a *App) noteKeys(ctx context.Context) error {
+	if !a.db.Shared() {
+		return nil
+	}
+	return a.patiently(ctx, "note encryption keys", func(ctx context.Context) error {
+		return a.db.NoteKeys(ctx, a.node.ID, a.keyIDs)
+	})
 }
 
 // bootstrap makes the default tenant and the first admin key. It returns the
@@ -313,13 +343,7 @@ func (a *App) diskFree() func() (int64, error) {
 	if a.opts.DatabaseURL != "" {
 		return nil
 	}
-	return func() (int64, error) {
-		var s syscall.Statfs_t
-		if err := syscall.Statfs(a.opts.DataDir, &s); err != nil {
-			return 0, fmt.Errorf("statfs: %w", err)
-		}
-		return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // smaller on some systems
-	}
+	return func() (int64, error) { return DiskFree(a.opts.DataDir) }
 }
 
 // servePprof serves profiles on its own loopback address when asked to.

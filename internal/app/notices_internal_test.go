@@ -16,11 +16,11 @@ import (
 // the log without a row, and nothing that is gone or cannot be opened.
 func TestNoticesAreOpenedForTheSender(t *testing.T) {
 	t.Parallel()
-	key, err := vault.LoadOrCreate(filepath.Join(t.TempDir(), "key"))
+	keys, err := vault.LoadOrCreate(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := vault.Open([]vault.Key{key})
+	v, err := vault.Open(keys)
 	if err != nil {
 		t.Fatal(err)
 	}

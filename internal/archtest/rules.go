@@ -21,6 +21,7 @@ var allowed = map[string]imports{
 
 	"internal/jsonscan": {},
 	"internal/quantity": {},
+	"internal/pause":    {},
 
 	"internal/hook":   {},
 	"internal/policy": {own: in("internal/hook", "internal/lane", "internal/quantity")},
@@ -29,6 +30,9 @@ var allowed = map[string]imports{
 	"internal/sign":   {own: in("internal/hook")},
 	"internal/vault":  {own: in("internal/hook")},
 	"internal/portal": {own: in("internal/hook")},
+	"internal/shape":  {own: in("internal/hook")},
+	"internal/filter": {libraries: in("github.com/expr-lang/expr")},
+	"internal/schema": {libraries: in("github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message")},
 
 	"internal/egress": {
 		own:       in("internal/hook", "internal/sign"),
@@ -70,12 +74,12 @@ var allowed = map[string]imports{
 	},
 
 	"internal/ingest": {
-		own:       in("internal/hook", "internal/policy", "internal/store"),
+		own:       in("internal/filter", "internal/hook", "internal/policy", "internal/schema", "internal/store"),
 		libraries: in("golang.org/x/sync/singleflight", "golang.org/x/time/rate"),
 	},
 	"internal/dispatch": {
 		own: in(
-			"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign",
+			"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/shape",
 			"internal/store", "internal/egress", "internal/vault", "internal/dispatch/lease",
 		),
 	},
@@ -84,6 +88,7 @@ var allowed = map[string]imports{
 	"internal/retention":      {own: in("internal/hook", "internal/stats", "internal/store")},
 	"internal/watch":          {own: in("internal/hook", "internal/store")},
 	"internal/evaluate":       {own: in("internal/hook", "internal/policy", "internal/lane", "internal/stats", "internal/alert", "internal/store")},
+	"internal/rekey":          {own: in("internal/hook", "internal/store", "internal/vault")},
 	"internal/notify":         {own: in("internal/hook", "internal/sign", "internal/notify/mailer")},
 	"internal/notify/mailer":  {libraries: in("github.com/wneessen/go-mail")},
 
@@ -107,8 +112,8 @@ var allowed = map[string]imports{
 	"internal/metric/grafana": {own: in("internal/metric")},
 	"internal/api": {
 		own: in(
-			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/sign", "internal/stats", "internal/store",
-			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/attempts", "internal/api/curl", "internal/api/policies", "internal/api/rest", "internal/api/strip", "internal/api/trial", "internal/api/view",
+			"internal/hook", "internal/policy", "internal/portal", "internal/quantity", "internal/shape", "internal/sign", "internal/stats", "internal/store",
+			"internal/vault", "internal/api/accept", "internal/api/alerts", "internal/api/attempts", "internal/api/curl", "internal/api/destination", "internal/api/eventtypes", "internal/api/policies", "internal/api/rest", "internal/api/spec", "internal/api/sse", "internal/api/strip", "internal/api/tap", "internal/api/trial", "internal/api/view",
 		),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
@@ -123,13 +128,22 @@ var allowed = map[string]imports{
 		),
 	},
 	"internal/api/attempts": {
-		own:       in("internal/hook", "internal/store", "internal/api/rest", "internal/api/view"),
+		own:       in("internal/hook", "internal/store", "internal/api/rest", "internal/api/sse", "internal/api/view"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
 	},
-	"internal/api/trial":    {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
-	"internal/api/policies": {own: in("internal/hook", "internal/policy", "internal/store", "internal/api/rest", "internal/api/view")},
-	"internal/api/curl":     {},
-	"internal/api/strip":    {own: in("internal/api/view", "internal/hook", "internal/stats")},
+	"internal/api/tap": {
+		own:       in("internal/hook", "internal/store", "internal/api/rest", "internal/api/sse", "internal/api/view"),
+		libraries: in("github.com/danielgtaylor/huma/v2"),
+	},
+	"internal/api/sse":         {own: in("internal/hook", "internal/store", "internal/api/rest"), libraries: in("github.com/danielgtaylor/huma/v2")},
+	"internal/api/trial":       {own: in("internal/hook", "internal/policy", "internal/quantity", "internal/sim", "internal/api/rest", "internal/api/view")},
+	"internal/api/policies":    {own: in("internal/hook", "internal/policy", "internal/store", "internal/api/rest", "internal/api/view")},
+	"internal/api/curl":        {},
+	"internal/api/spec":        {},
+	"internal/api/contract":    {libraries: in("github.com/santhosh-tekuri/jsonschema/v6")},
+	"internal/api/eventtypes":  {own: in("internal/filter", "internal/hook", "internal/schema", "internal/store", "internal/api/rest", "internal/api/view")},
+	"internal/api/destination": {own: in("internal/filter", "internal/hook", "internal/shape", "internal/api/rest", "internal/api/view")},
+	"internal/api/strip":       {own: in("internal/api/view", "internal/hook", "internal/stats")},
 	"internal/api/view": {
 		own:       in("internal/hook", "internal/policy", "internal/quantity", "internal/stats", "internal/store"),
 		libraries: in("github.com/danielgtaylor/huma/v2"),
@@ -144,7 +158,7 @@ var allowed = map[string]imports{
 		"internal/ui/alerts", "internal/ui/deadletters", "internal/ui/deliveries", "internal/ui/endpoints", "internal/ui/find", "internal/ui/overview",
 		"internal/ui/playground", "internal/ui/settings", "internal/ui/tenants",
 	)},
-	"internal/ui/site": {own: in("internal/hook", "internal/portal", "internal/api/rest", "internal/api/view", "internal/ui/brand", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
+	"internal/ui/site": {own: in("internal/hook", "internal/portal", "internal/api/rest", "internal/api/sse", "internal/api/view", "internal/ui/brand", "internal/ui/chart", "internal/ui/session", "internal/ui/words")},
 	// Sections: what they need of each other's pages is an address.
 	"internal/ui/alerts":      section,
 	"internal/ui/deadletters": section,
@@ -176,6 +190,10 @@ var allowed = map[string]imports{
 		"internal/ui", "internal/ui/site",
 	)},
 
+	"internal/upkeep": {own: in(
+		"internal/app", "internal/hook", "internal/rekey", "internal/store", "internal/store/dirlock", "internal/store/postgres", "internal/store/sqlite", "internal/vault",
+	)},
+
 	"internal/config": {
 		own:       in("internal/alert", "internal/api/view", "internal/app", "internal/notify/mailer", "internal/policy", "internal/quantity"),
 		libraries: in("github.com/spf13/pflag", "go.yaml.in/yaml/v3"),
@@ -189,7 +207,7 @@ var allowed = map[string]imports{
 		own:       in("internal/quantity", "internal/sim"),
 		libraries: in("github.com/guptarohit/asciigraph", "gonum.org/v1/plot"),
 	},
-	"internal/lab/sink": {own: in("internal/hook", "internal/quantity", "receiver")},
+	"internal/lab/sink": {own: in("internal/hook", "internal/pause", "internal/quantity", "receiver")},
 	"internal/lab/demo": {own: in("internal/api/view", "internal/lab/sink", "internal/quantity")},
 	"internal/lab/bench": {
 		own:       in("internal/lab/bench/histogram", "internal/lab/bench/usage", "internal/lab/bench/wire", "internal/lab/pgcluster"),
@@ -200,22 +218,44 @@ var allowed = map[string]imports{
 	"internal/lab/bench/relay":     {own: in("internal/egress", "internal/headroom")},
 	"internal/lab/bench/wire":      {},
 
-	"internal/cli/kit":   {own: in("internal/api/view", "internal/config"), libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag")},
-	"internal/cli/watch": {own: in("internal/api/view", "internal/cli/kit"), libraries: in("github.com/spf13/cobra")},
+	"internal/cli/kit": {own: in("internal/api/view", "internal/config", "internal/pause"), libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag")},
+	"internal/cli/manual": {
+		own:       in("internal/cli/kit", "internal/config"),
+		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
+	},
+	"internal/cli/receive": {
+		own:       in("internal/api/view", "internal/cli/kit", "internal/hook", "internal/sign", "receiver"),
+		libraries: in("github.com/spf13/cobra"),
+	},
+	"internal/cli/watch": {own: in("internal/api/view", "internal/cli/kit", "internal/pause"), libraries: in("github.com/spf13/cobra")},
+	"internal/cli/doctor": {
+		own:       in("internal/app", "internal/cli/kit", "internal/config", "internal/door", "internal/quantity", "internal/upkeep", "internal/vault"),
+		libraries: in("github.com/spf13/cobra"),
+	},
+	"internal/cli/transfer": {
+		own:       in("internal/cli/kit", "internal/config", "internal/pause"),
+		libraries: in("github.com/spf13/cobra", "go.yaml.in/yaml/v3"),
+	},
 	"internal/cli": {
 		own: in(
-			"internal/api/view", "internal/app", "internal/cli/kit", "internal/cli/watch", "internal/config", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
+			"internal/api/view", "internal/app", "internal/upkeep", "internal/cli/doctor", "internal/cli/kit", "internal/cli/manual", "internal/cli/receive", "internal/cli/transfer", "internal/cli/watch",
+			"internal/config", "internal/pause", "internal/quantity", "internal/metric/grafana", "internal/metric/promrule",
 			"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/demo", "internal/lab/simplot", "internal/lab/sink", "internal/sim", "receiver",
 		),
 		libraries: in("github.com/spf13/cobra", "github.com/spf13/pflag"),
 	},
 	"internal/archtest": {},
 
-	"examples/receiver": {own: in("receiver"), libraries: in("modernc.org/sqlite")}, // for people to begin with
+	// Releases are made from outside: they hold what the program prints itself.
+	"internal/release":      {},
+	"internal/release/make": {own: in("internal/release")},
+	"examples/receiver":     {own: in("receiver"), libraries: in("modernc.org/sqlite")}, // for people to begin with
 
 	"test/process": {}, // drives the binary from outside
+	"test/manual":  {}, // so does this, as the pages say
 	"test/torture": {}, // so does this
 	"test/browser": {}, // and this, through the dashboard
+	"test/deploy":  {}, // what releases, images and charts are made of
 	"test/program": {},
 	"test/demo":    {own: in("test/program", "test/seed")},
 	"test/seed": { // writes a past that a server goes on with
@@ -248,7 +288,7 @@ var (
 	// pure packages get time and chance as arguments, so that everything they
 	// decide can be tested, simulated and replayed exactly.
 	pure = set(
-		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/jsonscan", "internal/quantity",
+		"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/filter", "internal/schema", "internal/shape", "internal/sign", "internal/jsonscan", "internal/quantity",
 		"internal/stats", "internal/alert", "internal/api/curl", "internal/api/view", "internal/store/postgres/deferred", "internal/store/visible",
 		"internal/ui/chart", "internal/ui/words",
 	)
@@ -276,11 +316,11 @@ var (
 	}
 
 	// mayConnect are the packages that may: the guarded client, the client of
-	// our own API, the stores' drivers, the ways to the operator's mail server and
+	// our own API, the one that copies events to this machine, the stores' drivers, the ways to the operator's mail server and
 	// collector of traces, the load generator and its yardstick, the invented
 	// destinations of tests.
 	mayConnect = set(
-		"internal/egress", "internal/cli/kit", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
+		"internal/egress", "internal/cli/kit", "internal/cli/receive", "internal/store/postgres", "internal/notify/mailer", "internal/trace", "internal/lab/pgcluster",
 		"internal/lab/bench", "internal/lab/bench/relay", "internal/lab/bench/wire", "internal/lab/demo",
 		"test/seed",
 	)

@@ -21,6 +21,7 @@ func (s *session) backupCommand() *cobra.Command {
 	var to, dir string
 	cmd := &cobra.Command{
 		Use: "backup --to FILE", Short: "Copy the SQLite store of a running server", Args: kit.WantArgs(0, 0),
+		Example: "  breakwater backup --to /backup/breakwater.db",
 		Long: "Copy the SQLite store of a running server, which goes on accepting and delivering, check the copy and put it at FILE.\n" +
 			"Needs an admin key. With --data-dir, copy the store of a server that does not run.\n" +
 			"The key that seals secrets is not in the copy: keep secret.key, or your encryption key, elsewhere.",
@@ -134,6 +135,7 @@ func (s *session) restoreCommand() *cobra.Command {
 		}
 		return s.printRestored(done)
 	})
+	cmd.Example = "  breakwater restore --from /backup/breakwater.db --data-dir breakwater-data"
 	cmd.Long = "Check a backup and put it in place in the data folder (--data-dir). The folder must hold no part of a store:\n" +
 		"move breakwater.db, breakwater.db-wal and breakwater.db-shm away first."
 	cmd.Flags().StringVar(&from, "from", "", "file of the backup")

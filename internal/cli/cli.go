@@ -15,7 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/breakwaterhq/breakwater/internal/cli/doctor"
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/cli/manual"
+	"github.com/breakwaterhq/breakwater/internal/cli/receive"
+	"github.com/breakwaterhq/breakwater/internal/cli/transfer"
 	"github.com/breakwaterhq/breakwater/internal/cli/watch"
 )
 
@@ -84,6 +88,7 @@ func watchSignals(h Host, cancel context.CancelFunc) (stop func()) {
 type session struct{ *kit.Session }
 
 func (s *session) rootCommand() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:           "breakwater",
 		Short:         "Storm-proof webhook delivery",
@@ -92,20 +97,29 @@ func (s *session) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
+			switch {
+			case len(args) > 0:
+				return kit.UnknownCommand(cmd, args[0])
+			case version:
+				return s.printVersion()
 			}
-			return kit.UnknownCommand(cmd, args[0])
+			return cmd.Help()
 		},
 	}
 	root.SetFlagErrorFunc(kit.FlagError)
 	s.AddFlags(root.PersistentFlags())
+	root.Flags().BoolVar(&version, "version", false, "show the version of this binary")
 	root.AddCommand(
 		s.serveCommand(), s.demoCommand(), s.sendCommand(), s.sinkCommand(), s.simulateCommand(), s.benchCommand(),
 		s.endpointsCommand(), s.deliveriesCommand(), s.deadCommand(), s.replayCommand(), s.alertsCommand(),
-		s.keysCommand(), s.tenantsCommand(), s.policiesCommand(), s.rulesCommand(), s.dashboardCommand(),
-		s.backupCommand(), s.restoreCommand(), s.migrateCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
+		s.keysCommand(), s.tenantsCommand(), s.policiesCommand(), s.eventTypesCommand(), s.rulesCommand(), s.dashboardCommand(),
+		s.backupCommand(), s.restoreCommand(), s.migrateCommand(), s.rekeyCommand(), s.configCommand(), s.healthCommand(), s.versionCommand(),
 	)
 	root.AddCommand(watch.Commands(s.Session)...)
+	root.AddCommand(receive.Commands(s.Session)...)
+	root.AddCommand(manual.Command(s.Session))
+	root.AddCommand(doctor.Command(s.Session, doctor.ThisMachine()))
+	root.AddCommand(transfer.Commands(s.Session)...)
+	kit.AddExamples(root)
 	return root
 }

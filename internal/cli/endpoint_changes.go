@@ -16,14 +16,14 @@ import (
 
 // endpointsUpdate changes what its flags name, and nothing else.
 func (s *session) endpointsUpdate() *cobra.Command {
-	var address, uid, description, preset string
+	var address, uid, description, preset, filter, body string
 	var types, headers []string
 	cmd := &cobra.Command{
 		Use: "update ENDPOINT", Short: "Change an endpoint; what no flag names stays", Args: kit.WantArgs(1, 1),
 		Example: "  breakwater endpoints update ep_... --types 'order.*,refund.*'\n  breakwater endpoints update ep_... --address https://example.com/new --preset quick",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := map[string]any{}
-			for flag, value := range map[string]any{"uid": uid, "description": description, "types": types} {
+			for flag, value := range map[string]any{"uid": uid, "description": description, "types": types, "filter": filter, "body": body} {
 				if cmd.Flags().Changed(flag) {
 					change[flag] = value
 				}
@@ -42,7 +42,7 @@ func (s *session) endpointsUpdate() *cobra.Command {
 				change["headers"] = set
 			}
 			if len(change) == 0 {
-				return kit.Usagef("name what to change: --address, --types, --uid, --description, --preset or --header")
+				return kit.Usagef("name what to change: --address, --types, --filter, --body, --uid, --description, --preset or --header")
 			}
 			r := kit.Request{Method: http.MethodPatch, Path: kit.At("T/endpoints/ID", args[0]), Body: change}
 			return kit.Fetch(cmd.Context(), s.Session, r, func(e view.Endpoint) error {
@@ -53,6 +53,8 @@ func (s *session) endpointsUpdate() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&address, "address", "", "URL to deliver to; another one starts the lane slowly")
 	flags.StringSliceVar(&types, "types", nil, "event types such as order.paid or 'order.*'")
+	flags.StringVar(&filter, "filter", "", "only events for which this is true, such as 'payload.total > 100'; '' for all")
+	flags.StringVar(&body, "body", "", "payload, envelope, cloudevents, cloudevents_binary, slack, discord or teams")
 	flags.StringVar(&uid, "uid", "", "your own name for it, unique within the tenant")
 	flags.StringVar(&description, "description", "", "what it is for")
 	flags.StringVar(&preset, "preset", "", "retry policy to start from; replaces the endpoint's own policy")

@@ -37,6 +37,8 @@ type endpointInput struct {
 	UID         string            `json:"uid,omitempty"`
 	Description string            `json:"description,omitempty"`
 	Types       []string          `json:"types,omitempty"`
+	Filter      string            `json:"filter,omitempty"`
+	Body        string            `json:"body,omitempty"`
 	Policy      map[string]string `json:"policy,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 	Signatures  []view.Signature  `json:"signatures,omitempty"`
@@ -69,6 +71,8 @@ func (s *session) endpointsCreate() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&in.Types, "types", nil, "event types such as order.paid or 'order.*' (default all)")
+	flags.StringVar(&in.Filter, "filter", "", "only events for which this is true, such as 'payload.total > 100'")
+	flags.StringVar(&in.Body, "body", "", "payload, envelope, cloudevents, cloudevents_binary, slack, discord or teams (default payload)")
 	flags.StringVar(&in.UID, "uid", "", "your own name for it, unique within the tenant")
 	flags.StringVar(&in.Description, "description", "", "what it is for")
 	flags.StringVar(&preset, "preset", "", "retry policy to start from")

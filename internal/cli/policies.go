@@ -37,6 +37,7 @@ func (s *session) policiesCreate() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "create NAME --file FILE", Short: "Save a policy, YAML or JSON, by name", Args: kit.WantArgs(1, 1),
+		Example: "  breakwater policies create gentle --file gentle.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := readPolicyFile(cmd.InOrStdin(), file)
 			if err != nil {

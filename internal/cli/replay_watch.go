@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/pause"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
@@ -64,7 +65,7 @@ func (s *session) watchReplay(ctx context.Context, c *kit.Client, id string) err
 		default:
 			bar.show(time.Now(), &r)
 		}
-		kit.Sleep(ctx, replayPoll)
+		pause.For(ctx, replayPoll)
 	}
 }
 

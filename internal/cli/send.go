@@ -18,6 +18,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
 	"github.com/breakwaterhq/breakwater/internal/cli/watch"
 	"github.com/breakwaterhq/breakwater/internal/lab/sink"
+	"github.com/breakwaterhq/breakwater/internal/pause"
 	"github.com/breakwaterhq/breakwater/internal/quantity"
 )
 
@@ -196,7 +197,7 @@ func (s *session) sendMany(ctx context.Context, c *kit.Client, body []byte, f *s
 	accepted, deliveries := 0, 0
 	for i := range f.count {
 		if rate > 0 {
-			kit.Sleep(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
+			pause.For(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
 		}
 		if ctx.Err() != nil {
 			break

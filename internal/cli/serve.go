@@ -16,6 +16,7 @@ import (
 
 func (s *session) serveCommand() *cobra.Command {
 	cmd := s.configured("serve", "Run the server", s.serve)
+	cmd.Example = "  breakwater serve --dev\n  breakwater serve --config /etc/breakwater/breakwater.yaml --listen :8080"
 	cmd.Long = "Run the server until SIGINT or SIGTERM; it then finishes what is in flight. A second signal ends it at once."
 	return cmd
 }

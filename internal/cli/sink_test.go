@@ -49,9 +49,9 @@ func TestSinkFlagsAreDocumented(t *testing.T) {
 func TestSinkTellsOfEachRequest(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{
-		"--secret=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw": `(?m)^\d\d:\d\d:\d\d\.\d{3} \d{3} "/a/b" evt_1 signature bad attempt 3$`,
+		"--secret=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw": `(?m)^\d\d:\d\d:\d\d\.\d{3} \d{3} "/a/b" order\.paid evt_1 signature bad attempt 3$`,
 		"--quiet": `(?m)^\d\d:\d\d:\d\d in 1 ok 1 fail 0`,
-		"--json":  `(?m)^\{"t":.*"webhook_id":"evt_1","attempt":3,"path":"/a/b","status":200,.*\}$`,
+		"--json":  `(?m)^\{"t":.*"webhook_id":"evt_1","attempt":3,"type":"order\.paid","path":"/a/b","status":200,.*\}$`,
 	} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +65,7 @@ func TestSinkTellsOfEachRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header = http.Header{"Webhook-Id": {"evt_1"}, "Breakwater-Attempt": {"3"}, "Webhook-Signature": {"v1,AAAA"}, "Webhook-Timestamp": {"1"}}
+			req.Header = http.Header{"Webhook-Id": {"evt_1"}, "Breakwater-Attempt": {"3"}, "Breakwater-Type": {"order.paid"}, "Webhook-Signature": {"v1,AAAA"}, "Webhook-Timestamp": {"1"}}
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -18,22 +16,6 @@ import (
 )
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// confirm asks a person; without one, --yes has to be given.
-func (s *session) confirm(yes bool, question string) error {
-	if yes {
-		return nil
-	}
-	if !kit.IsTerminal(s.Stderr) || s.Stdin == nil {
-		return kit.Usagef("%s Say so with --yes.", question)
-	}
-	_, _ = fmt.Fprintf(s.Stderr, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(s.Stdin).ReadString('\n')
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return errors.New("nothing was changed")
-	}
-	return nil
-}
 
 func (s *session) tenantsUpdate() *cobra.Command {
 	var uid, name string
@@ -67,7 +49,7 @@ func (s *session) tenantsDelete() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := kit.Request{Method: http.MethodDelete, Path: kit.At("v1/tenants/ID", args[0])}
 			if force {
-				if err := s.confirm(yes, "This deletes the endpoints of tenant "+args[0]+", cancels what is pending and revokes its keys."); err != nil {
+				if err := s.Confirm(yes, "This deletes the endpoints of tenant "+args[0]+", cancels what is pending and revokes its keys."); err != nil {
 					return err
 				}
 				r.Query = url.Values{"force": {"true"}}
@@ -193,7 +175,7 @@ func (s *session) discard(cmd *cobra.Command, body map[string]any, filter url.Va
 			return err
 		}
 	}
-	if err := s.confirm(yes, fmt.Sprintf("This cancels %s for good.", kit.Plural(counted.Count, "dead letter", "dead letters"))); err != nil {
+	if err := s.Confirm(yes, fmt.Sprintf("This cancels %s for good.", kit.Plural(counted.Count, "dead letter", "dead letters"))); err != nil {
 		return err
 	}
 	total := 0

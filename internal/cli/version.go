@@ -27,18 +27,13 @@ func Version() string {
 func (s *session) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version of this binary", Args: kit.WantArgs(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			if s.JSON {
-				return s.PrintJSON(map[string]string{
-					"version": Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
-				})
-			}
-			if s.Quiet {
-				return s.Printf("%s\n", Version())
-			}
-			return s.Printf("breakwater %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
+		RunE: func(*cobra.Command, []string) error { return s.printVersion() },
 	}
+}
+
+func (s *session) printVersion() error {
+	document := map[string]string{"version": Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	return s.Print(document, Version()+"\n", "breakwater %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (s *session) healthCommand() *cobra.Command {

@@ -34,3 +34,28 @@ func WriteReference(w io.Writer) error {
 	}
 	return nil
 }
+
+// WriteExample writes every setting as a comment, in the order of the table, so
+// that what a person uncomments is what differs from a bare server.
+func WriteExample(w io.Writer) error {
+	var b strings.Builder
+	for _, s := range new(Config).settings() {
+		key, value := s.key, s.def
+		if s.secret {
+			key, value = key+"_file", ""
+		}
+		fmt.Fprintf(&b, "\n# %s", s.help)
+		if s.value.rule != "" {
+			fmt.Fprintf(&b, " (%s)", s.value.rule)
+		}
+		fmt.Fprintf(&b, "\n#%s:", key)
+		if value != "" {
+			fmt.Fprintf(&b, " %s", value)
+		}
+		b.WriteString("\n")
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
+}

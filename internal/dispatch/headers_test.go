@@ -15,6 +15,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/vault"
+	"github.com/breakwaterhq/breakwater/receiver"
 )
 
 func TestHeadersOfARequest(t *testing.T) {
@@ -42,6 +43,9 @@ func TestHeadersOfARequest(t *testing.T) {
 				t.Errorf("%s: %q, want one value of ours", name, values)
 			}
 		}
+		if got := sent.Get("Breakwater-Type"); got != "order.paid" {
+			t.Errorf("type = %q", got)
+		}
 		if got := sent.Get("X-Token"); got != "open sesame" {
 			t.Errorf("own header = %q", got)
 		}
@@ -49,7 +53,8 @@ func TestHeadersOfARequest(t *testing.T) {
 		// Recorded: the same headers, without anything secret.
 		want := map[string][]string{
 			"Breakwater-Attempt": {"1"}, "Breakwater-Hops": {"1"}, "Breakwater-Delivery": {hook.DeliveryPrefix.Format(id)}, "Content-Type": {"application/json"},
-			"Webhook-Id": sent["Webhook-Id"], "Webhook-Timestamp": sent["Webhook-Timestamp"],
+			"Breakwater-Type": sent["Breakwater-Type"],
+			"Webhook-Id":      sent["Webhook-Id"], "Webhook-Timestamp": sent["Webhook-Timestamp"],
 			"Webhook-Signature": {"***"}, "Acme-Signature": {"***"}, "X-Token": {"***"},
 		}
 		if diff := cmp.Diff(want, r.attempts(id)[0].Detail.RequestHeaders); diff != "" {
@@ -88,6 +93,44 @@ func TestHopsAreCounted(t *testing.T) {
 			t.Errorf("hops %s of %s", hops, req.Body)
 		}
 	})
+}
+
+// TestBodyIsSignedAsSent: whatever form an endpoint asked for, its receiver can verify
+// what arrives.
+func TestBodyIsSignedAsSent(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[hook.BodyMode]struct{ kind, part string }{
+		hook.BodyPayload:           {"application/json", `{"n":1}`},
+		hook.BodyEnvelope:          {"application/json", `"data":{"n":1}`},
+		hook.BodyCloudEvents:       {"application/cloudevents+json", `"specversion":"1.0"`},
+		hook.BodyCloudEventsBinary: {"application/json", `{"n":1}`},
+		hook.BodySlack:             {"application/json", `"blocks":`},
+		hook.BodyDiscord:           {"application/json", `"embeds":`},
+		hook.BodyTeams:             {"application/json", `AdaptiveCard`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, always(200))
+			defer r.close()
+			r.publish(r.endpointWith("", func(e *hook.Endpoint) { e.Body = mode }), 1)
+			time.Sleep(time.Second)
+			req := r.sink.latest()
+			h := http.Header{}
+			for _, f := range req.Header {
+				h.Add(f.Name, f.Value)
+			}
+			v, err := receiver.New(receiver.Config{Secrets: []string{r.secret}})
+			r.must(err)
+			if got, err := v.Verify(h, req.Body); err != nil || mode == hook.BodyPayload && got.Type != "order.paid" {
+				t.Errorf("%s: %+v, %v", mode, got, err)
+			}
+			if kind := h.Get("Content-Type"); kind != want.kind || !strings.Contains(string(req.Body), want.part) {
+				t.Errorf("%s: sent %s as %s", mode, req.Body, kind)
+			}
+			if binary := mode == hook.BodyCloudEventsBinary; (h.Get("Ce-Id") == h.Get("Webhook-Id")) != binary || (h.Get("Ce-Type") != "") != binary {
+				t.Errorf("%s: headers %v", mode, h)
+			}
+		})
+	}
 }
 
 // TestTraceContextIsForwardedWhenAskedFor: an endpoint gets the trace context of

@@ -45,6 +45,7 @@ type rig struct {
 	stops  []func()
 
 	contentType string // of what is published; empty: JSON
+	secret      string // of the endpoint that was made last
 }
 
 // emptyStore is the file of a store with its schema: copying it saves every rig
@@ -228,7 +229,8 @@ func (r *rig) endpointWith(policy string, change func(*hook.Endpoint)) hook.Endp
 	change(&e)
 	secret, err := sign.NewSecret(rand.Reader)
 	r.must(err)
-	keyID, sealed, err := r.vault.Seal(e.TenantID, e.ID, vault.PurposeSecret, []byte(secret.Reveal()))
+	r.secret = secret.Reveal()
+	keyID, sealed, err := r.vault.Seal(e.TenantID, e.ID, vault.PurposeSecret, []byte(r.secret))
 	r.must(err)
 	r.must(r.db.CreateEndpoint(r.ctx(), e, []hook.Secret{{
 		ID: r.ids.Next(now), TenantID: e.TenantID, EndpointID: e.ID, Scheme: secret.Scheme(), KeyID: keyID, Sealed: sealed, CreatedAt: now,

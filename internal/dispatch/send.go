@@ -12,6 +12,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/shape"
 	"github.com/breakwaterhq/breakwater/internal/window"
 )
 
@@ -79,7 +80,7 @@ func (d *Dispatcher) attempt(f *flight) (res egress.Result) {
 		event = &e
 	}
 	d.trace(f, event)
-	body := event.Body(f.dest.mode)
+	body := shape.Body(event, f.dest.mode)
 	now := time.Now()
 	f.header = f.dest.header(event, &f.delivery, now, body)
 	f.started = now
@@ -114,13 +115,15 @@ const (
 // header returns all headers of one attempt.
 func (t *destination) header(e *hook.Event, d *hook.Delivery, now time.Time, body []byte) []egress.Field {
 	_, hops := hook.CutHops(e.ContentType)
-	all := append(make([]egress.Field, 0, 7+len(t.signatures)+len(t.custom)),
+	all := append(make([]egress.Field, 0, 8+len(t.signatures)+len(t.custom)),
 		egress.Field{Name: headerAttempt, Value: strconv.Itoa(d.Attempts + 1)},
 		egress.Field{Name: headerDelivery, Value: hook.DeliveryPrefix.Format(d.ID)},
 		egress.Field{Name: hook.HeaderHops, Value: strconv.Itoa(hops + 1)},
-		egress.Field{Name: headerContentType, Value: e.BodyType(t.mode)},
+		egress.Field{Name: hook.HeaderType, Value: e.Type},
+		egress.Field{Name: headerContentType, Value: shape.Type(e, t.mode)},
 	)
 	set := func(name, value string) { all = append(all, egress.Field{Name: name, Value: value}) }
+	shape.Headers(e, t.mode, set)
 	if t.traced {
 		sendTrace(set, e)
 	}

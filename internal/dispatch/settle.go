@@ -78,7 +78,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	l.setWake(r, window.Earliest(r.lane.Wake(now), l.nextLook(now, r)))
 }
 
-// note logs and acts on a change of the breaker.
+// note tells of a change of the breaker, and acts on it.
 func (l *loop) note(r *runner, f *flight, c lane.Change, v policy.Verdict) {
 	if c.Opened {
 		r.soughtFresh = false
@@ -89,11 +89,9 @@ func (l *loop) note(r *runner, f *flight, c lane.Change, v policy.Verdict) {
 			Tenant: r.tenant, Endpoint: r.endpoint, URL: f.dest.url, UID: f.dest.uid,
 			Failures: c.Failures, Reason: v.Reason, Status: f.answer.Status, Error: brief(f.answer.Text),
 		})
-		l.d.cfg.Log.Info("lane opened", "endpoint", hook.EndpointPrefix.Format(r.endpoint), "reason", v.Reason.String())
 	}
 	if c.Closed {
 		l.d.cfg.Observer.LaneClosed(r.tenant, r.endpoint)
-		l.d.cfg.Log.Info("lane closed", "endpoint", hook.EndpointPrefix.Format(r.endpoint))
 	}
 	l.warnOfFailing(r, c)
 }

@@ -132,10 +132,15 @@ const (
 type BodyMode uint8
 
 // BodyPayload sends the accepted bytes as they are; BodyEnvelope wraps them as
-// {"type","timestamp","data"}.
+// {"type","timestamp","data"}. The others are forms that other software knows.
 const (
-	BodyPayload  BodyMode = 0
-	BodyEnvelope BodyMode = 1
+	BodyPayload           BodyMode = 0
+	BodyEnvelope          BodyMode = 1
+	BodyCloudEvents       BodyMode = 2
+	BodyCloudEventsBinary BodyMode = 3
+	BodySlack             BodyMode = 4
+	BodyDiscord           BodyMode = 5
+	BodyTeams             BodyMode = 6
 )
 
 // TraceContext says whether an endpoint is told in whose trace an event was sent.
@@ -176,7 +181,7 @@ var (
 	}}
 	delaySources  = names[DelaySource]{"delay source", []string{"none", "backoff", "retry_after", "throttle", "confirm"}}
 	schemes       = names[Scheme]{"scheme", []string{"standard", "standard_ed25519", "stripe"}}
-	bodyModes     = names[BodyMode]{"body", []string{"payload", "envelope"}}
+	bodyModes     = names[BodyMode]{"body", []string{"payload", "envelope", "cloudevents", "cloudevents_binary", "slack", "discord", "teams"}}
 	traceContexts = names[TraceContext]{"trace_context", []string{"off", "forward"}}
 	scopes        = names[Scope]{"scope", []string{"", "admin", "admin:read", "tenant:write", "tenant:read", "tenant:send"}}
 )

@@ -87,6 +87,11 @@ func TestEnumsArePinned(t *testing.T) {
 
 		{"BodyPayload", hook.BodyPayload, uint8(hook.BodyPayload), "0 payload"},
 		{"BodyEnvelope", hook.BodyEnvelope, uint8(hook.BodyEnvelope), "1 envelope"},
+		{"BodyCloudEvents", hook.BodyCloudEvents, uint8(hook.BodyCloudEvents), "2 cloudevents"},
+		{"BodyCloudEventsBinary", hook.BodyCloudEventsBinary, uint8(hook.BodyCloudEventsBinary), "3 cloudevents_binary"},
+		{"BodySlack", hook.BodySlack, uint8(hook.BodySlack), "4 slack"},
+		{"BodyDiscord", hook.BodyDiscord, uint8(hook.BodyDiscord), "5 discord"},
+		{"BodyTeams", hook.BodyTeams, uint8(hook.BodyTeams), "6 teams"},
 		{"TraceOff", hook.TraceOff, uint8(hook.TraceOff), "0 off"},
 		{"TraceForward", hook.TraceForward, uint8(hook.TraceForward), "1 forward"},
 
@@ -141,7 +146,7 @@ func TestNamesRoundTrip(t *testing.T) {
 	roundTrip(t, hook.ParseReason, hook.OK, hook.LocalError)
 	roundTrip(t, hook.ParseEndReason, hook.DeadExhausted, hook.CancelledEndpointDeleted)
 	roundTrip(t, hook.ParseScheme, hook.SchemeStandard, hook.SchemeStripe)
-	roundTrip(t, hook.ParseBodyMode, hook.BodyPayload, hook.BodyEnvelope)
+	roundTrip(t, hook.ParseBodyMode, hook.BodyPayload, hook.BodyTeams)
 	roundTrip(t, hook.ParseTraceContext, hook.TraceOff, hook.TraceForward)
 	roundTrip(t, hook.ParseScope, hook.ScopeAdmin, hook.ScopeTenantSend)
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// HeaderType tells the receiver the type of an event, whatever form its body has.
+const HeaderType = "Breakwater-Type"
+
 // MaxTypeLength bounds event types and patterns.
 const MaxTypeLength = 128
 

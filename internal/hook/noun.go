@@ -45,7 +45,9 @@ type Endpoint struct {
 	URL           string
 	Description   string
 	Types         []string // patterns: "*", "order.paid", "order.*"
-	HeadersSealed []byte   // custom headers, sealed JSON; nil when none
+	Filter        string   // expression over the event; empty: none
+	FilterErrors  FilterErrors
+	HeadersSealed []byte // custom headers, sealed JSON; nil when none
 	Policy        json.RawMessage
 	PolicyName    string          // the named policy that Policy refers to, empty for none
 	NamedPolicy   json.RawMessage // what that says; reads fill it in

@@ -18,6 +18,12 @@ func (oneTenant) TenantByID(_ context.Context, id hook.ID) (hook.Tenant, error) 
 	return hook.Tenant{ID: id, ConfigRev: 1}, nil
 }
 
+func (oneTenant) EventTypesOf(context.Context, hook.ID) ([]hook.EventType, int64, error) {
+	return nil, 1, nil
+}
+
+func (oneTenant) AddFilterErrors(context.Context, map[hook.ID]store.FilterFailure) error { return nil }
+
 func (oneTenant) EndpointsOf(_ context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error) {
 	return []hook.Endpoint{{ID: 1, TenantID: tenant, Types: []string{"*"}}}, 1, nil
 }

@@ -23,6 +23,8 @@ type catalog struct {
 	// when a tenant is cold, its publishers come together.
 	reads singleflight.Group
 
+	programs programs
+
 	mu    sync.RWMutex
 	views map[hook.ID]*view
 	stale map[hook.ID]bool // of each read that is under way: the tenant has changed meanwhile
@@ -37,6 +39,9 @@ type view struct {
 	rev    int64
 	byID   map[hook.ID]*target
 	index  index
+	// filtered: an endpoint has a filter.
+	filtered bool
+	schemas  map[string]*typeSchema // by event type; nil: none
 }
 
 type target struct {
@@ -44,6 +49,7 @@ type target struct {
 	n      int // its place among the tenant's
 	policy *policy.Policy
 	traced bool // it is told whose trace an event belongs to
+	filter *program
 }
 
 func newCatalog(cfg Config) *catalog {
@@ -125,6 +131,15 @@ func (c *catalog) outdated(v *view) {
 	}
 }
 
+// isCurrent reports whether the store has the same configuration as a view. When nobody
+// can tell it counts as the same.
+func (c *catalog) isCurrent(ctx context.Context, v *view) bool {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	rev, err := c.store.ConfigRev(ctx, v.tenant.ID)
+	return err != nil || rev == v.rev
+}
+
 // readTries bounds how often a tenant is read again that changes meanwhile.
 const readTries = 5
 
@@ -143,8 +158,12 @@ func (c *catalog) read(ctx context.Context, tenant hook.ID) (*view, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read endpoints: %w", orUnavailable(err))
 		}
-		if t.ConfigRev == rev {
-			return c.view(t, endpoints), nil
+		types, typesRev, err := c.store.EventTypesOf(ctx, tenant)
+		if err != nil {
+			return nil, fmt.Errorf("read event types: %w", orUnavailable(err))
+		}
+		if t.ConfigRev == rev && t.ConfigRev == typesRev {
+			return c.view(t, endpoints, types), nil
 		}
 	}
 	return nil, fmt.Errorf("%w: the tenant keeps changing", hook.ErrStoreUnavailable)
@@ -158,7 +177,7 @@ func orUnavailable(err error) error {
 	return fmt.Errorf("%w: %w", hook.ErrStoreUnavailable, err)
 }
 
-func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
+func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint, types []hook.EventType) *view {
 	v := &view{
 		tenant: t, rev: t.ConfigRev, byID: make(map[hook.ID]*target, len(endpoints)),
 		index: index{exact: make(map[string][]*target), under: make(map[string][]*target)},
@@ -173,9 +192,16 @@ func (c *catalog) view(t hook.Tenant, endpoints []hook.Endpoint) *view {
 			p = c.resolve(t, e)
 			shared[level] = p
 		}
-		targets[i] = target{id: e.ID, n: i, policy: p, traced: e.TraceContext == hook.TraceForward}
+		targets[i] = target{id: e.ID, n: i, policy: p, traced: e.TraceContext == hook.TraceForward, filter: c.programs.of(e.Filter)}
+		v.filtered = v.filtered || targets[i].filter != nil
 		v.byID[e.ID] = &targets[i]
 		v.index.add(&targets[i], e.Types)
+	}
+	if len(types) > 0 {
+		v.schemas = make(map[string]*typeSchema, len(types))
+		for i := range types {
+			v.schemas[types[i].Type] = newTypeSchema(&types[i])
+		}
 	}
 	return v
 }

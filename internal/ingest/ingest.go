@@ -19,10 +19,12 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
-// Store is what ingest reads.
+// Store is what ingest reads, and where it tells of filters that fail.
 type Store interface {
 	store.Tenants
 	EndpointsOf(ctx context.Context, tenant hook.ID) ([]hook.Endpoint, int64, error)
+	EventTypesOf(ctx context.Context, tenant hook.ID) ([]hook.EventType, int64, error)
+	AddFilterErrors(ctx context.Context, all map[hook.ID]store.FilterFailure) error
 }
 
 // Writer makes accepts durable; store.Writer is one.
@@ -65,7 +67,13 @@ type Ingest struct {
 	cfg     Config
 	catalog *catalog
 	quota   *quota
+	failing failures
+	// decoding has room for the large payloads that are decoded at a time.
+	decoding chan struct{}
 }
+
+// maxDecoding is how many large payloads are decoded at a time.
+const maxDecoding = 4
 
 // maxDelay is how far ahead an event may be scheduled.
 const maxDelay = 30 * 24 * time.Hour
@@ -80,11 +88,31 @@ func New(cfg Config) (*Ingest, error) {
 	cfg.MaxDeliveries = cmp.Or(cfg.MaxDeliveries, 20000)
 	cfg.IdempotencyTTL = cmp.Or(cfg.IdempotencyTTL, 24*time.Hour)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 10*time.Second)
-	return &Ingest{cfg: cfg, catalog: newCatalog(cfg), quota: newQuota(cfg)}, nil
+	return &Ingest{
+		cfg: cfg, catalog: newCatalog(cfg), quota: newQuota(cfg), failing: failures{store: cfg.Store}, decoding: make(chan struct{}, maxDecoding),
+	}, nil
 }
 
-// Run watches quotas and the disk until ctx ends.
-func (in *Ingest) Run(ctx context.Context) error { return in.quota.run(ctx) }
+// lastWords is how long the store is given for what was counted when Run ends.
+const lastWords = 2 * time.Second
+
+// Run watches quotas and the disk, and stores what was counted, until ctx ends.
+func (in *Ingest) Run(ctx context.Context) error {
+	tick := time.NewTicker(quotaEvery)
+	defer tick.Stop()
+	for {
+		in.quota.measure(ctx)
+		in.failing.flush(ctx)
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+			defer cancel()
+			in.failing.flush(last)
+			return nil
+		case <-tick.C:
+		}
+	}
+}
 
 // ControlRoom says why changes of configuration are refused; nil: they are not.
 func (in *Ingest) ControlRoom() error { return in.quota.controlRoom() }
@@ -124,8 +152,10 @@ func (in *Ingest) AcceptBatch(ctx context.Context, tenant hook.ID, subs []hook.S
 type entry struct {
 	sub      *hook.Submission
 	matches  []*target     // as matched last
+	failed   []failed      // of those, by a filter that could not be evaluated
 	accept   *store.Accept // its rows
 	counted  store.Usage   // against quotas
+	admitted bool          // quotas were asked
 	answered bool
 	result   hook.Result
 }
@@ -149,13 +179,13 @@ const staleTries = 5
 // a bounded time: without its answer there is no promise.
 func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
 	defer in.quota.ended(tenant, batch)
-	for try := range staleTries {
+	for range staleTries {
 		view, err := in.catalog.of(ctx, tenant)
 		if err != nil {
 			refuse(batch, err)
 			return
 		}
-		if in.submit(view, batch, try == 0) {
+		if in.submit(ctx, view, batch) {
 			return
 		}
 		in.catalog.outdated(view)
@@ -165,11 +195,13 @@ func (in *Ingest) accept(ctx context.Context, tenant hook.ID, batch []entry) {
 
 // submit matches and commits the entries that have no answer yet. It reports
 // whether all have one then: those that were matched against a configuration
-// that has moved on have none. Quotas are asked the first time only: an event
-// is counted once, however often it is matched.
-func (in *Ingest) submit(view *view, batch []entry, first bool) bool {
+// that has moved on have none. Quotas are asked once: an event is counted once,
+// however often it is matched.
+func (in *Ingest) submit(ctx context.Context, view *view, batch []entry) bool {
 	now := time.Now().Truncate(time.Microsecond)
-	if err := in.match(view, batch, now); err != nil {
+	if err := in.match(ctx, view, batch, now); errors.Is(err, errOutdated) {
+		return false
+	} else if err != nil {
 		refuse(batch, err)
 		return true
 	}
@@ -179,7 +211,8 @@ func (in *Ingest) submit(view *view, batch []entry, first bool) bool {
 		if e.answered {
 			continue
 		}
-		if first {
+		if !e.admitted {
+			e.admitted = true
 			var err error
 			if e.counted, err = in.quota.admit(view, len(e.matches), len(e.sub.Payload), now); err != nil {
 				e.answer(hook.Result{Err: err})
@@ -195,20 +228,29 @@ func (in *Ingest) submit(view *view, batch []entry, first bool) bool {
 		refuse(batch, err)
 		return true
 	}
-	return settle(batch)
+	return in.settle(batch, now)
 }
 
 // match finds the targets of the entries that have no answer yet. Its error is
 // about all of them together.
-func (in *Ingest) match(view *view, batch []entry, now time.Time) error {
-	sum := 0
+//
+// An event that is stored was matched against the configuration as it is then: the
+// commit sees to it. One that is refused for its content never gets there, so the
+// schemas are compared with the store's before.
+func (in *Ingest) match(ctx context.Context, view *view, batch []entry, now time.Time) error {
+	sum, compared := 0, false
 	for i := range batch {
 		e := &batch[i]
 		if e.answered {
 			continue
 		}
 		var err error
-		if e.matches, err = in.targets(view, e.sub, now); err != nil {
+		if e.matches, e.failed, err = in.targets(view, e.sub, now); err != nil {
+			if isMismatch(err) && !compared {
+				if compared = in.catalog.isCurrent(ctx, view); !compared {
+					return errOutdated
+				}
+			}
 			e.answer(hook.Result{Err: err})
 			continue
 		}
@@ -221,6 +263,9 @@ func (in *Ingest) match(view *view, batch []entry, now time.Time) error {
 	}
 	return nil
 }
+
+// errOutdated says that the configuration has moved on since it was read.
+var errOutdated = errors.New("the configuration has changed")
 
 // build makes the rows of the entries that have no answer yet.
 func (in *Ingest) build(view *view, batch []entry, now time.Time) []*store.Accept {
@@ -236,7 +281,7 @@ func (in *Ingest) build(view *view, batch []entry, now time.Time) []*store.Accep
 
 // settle answers the entries as their commit turned out. It reports whether all
 // have an answer then.
-func settle(batch []entry) bool {
+func (in *Ingest) settle(batch []entry, now time.Time) bool {
 	all := true
 	for i := range batch {
 		switch e := &batch[i]; {
@@ -244,6 +289,9 @@ func settle(batch []entry) bool {
 		case e.accept.Outcome == store.AcceptStale:
 			all = false
 		default:
+			if e.accept.Outcome == store.AcceptStored {
+				in.failing.add(e.failed, now)
+			}
 			e.answer(outcome(e.accept))
 		}
 	}
@@ -264,18 +312,41 @@ func outcome(a *store.Accept) hook.Result {
 }
 
 // targets checks a submission and finds the endpoints that get it.
-func (in *Ingest) targets(view *view, s *hook.Submission, now time.Time) ([]*target, error) {
+func (in *Ingest) targets(view *view, s *hook.Submission, now time.Time) (matches []*target, wrong []failed, err error) {
 	if err := in.check(s, now); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	matches, err := view.match(s)
-	if err != nil {
-		return nil, err
+	if matches, err = view.match(s); err != nil {
+		return nil, nil, err
+	}
+	if schema, filtered := view.schemas[s.Type], view.filters(s, matches); schema != nil || filtered {
+		if matches, wrong, err = in.look(view, s, schema, matches, now); err != nil {
+			return nil, nil, err
+		}
 	}
 	if len(matches) > in.cfg.MaxFanout {
-		return nil, fmt.Errorf("%w: %d match, at most %d are allowed", hook.ErrFanoutTooBig, len(matches), in.cfg.MaxFanout)
+		return nil, nil, fmt.Errorf("%w: %d match, at most %d are allowed", hook.ErrFanoutTooBig, len(matches), in.cfg.MaxFanout)
 	}
-	return matches, nil
+	return matches, wrong, nil
+}
+
+// look decides by the payload. That costs time, so an event that has come too early is
+// refused before.
+func (in *Ingest) look(view *view, s *hook.Submission, schema *typeSchema, matches []*target, now time.Time) (through []*target, wrong []failed, err error) {
+	if err := in.quota.early(view, now); err != nil {
+		return nil, nil, err
+	}
+	c := in.decode(s)
+	if schema != nil {
+		if err := c.fits(schema); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !view.filters(s, matches) {
+		return matches, nil, nil
+	}
+	through, wrong = c.filter(view, s, matches)
+	return through, wrong, nil
 }
 
 // rows makes the rows of an event.

@@ -101,3 +101,9 @@ func (v *view) match(s *hook.Submission) ([]*target, error) {
 	}
 	return out, nil
 }
+
+// filters reports whether a filter has a say in who gets the event: not when endpoints
+// were named.
+func (v *view) filters(s *hook.Submission, matches []*target) bool {
+	return v.filtered && len(s.Endpoints) == 0 && slices.ContainsFunc(matches, func(t *target) bool { return t.filter != nil })
+}

@@ -27,6 +27,14 @@ func (manyEndpoints) TenantByID(_ context.Context, id hook.ID) (hook.Tenant, err
 	return hook.Tenant{ID: id, ConfigRev: 1}, nil
 }
 
+func (manyEndpoints) EventTypesOf(context.Context, hook.ID) ([]hook.EventType, int64, error) {
+	return nil, 1, nil
+}
+
+func (manyEndpoints) AddFilterErrors(context.Context, map[hook.ID]store.FilterFailure) error {
+	return nil
+}
+
 func (s manyEndpoints) EndpointsOf(context.Context, hook.ID) ([]hook.Endpoint, int64, error) {
 	return s.endpoints, 1, nil
 }
@@ -44,16 +52,25 @@ func (w *keepingWriter) Accept(_ hook.ID, _ store.Load, build func() []*store.Ac
 
 func newMatcher(t testing.TB, endpoints []hook.Endpoint) (*ingest.Ingest, *keepingWriter) {
 	t.Helper()
+	w := &keepingWriter{}
+	return newIngest(t, manyEndpoints{endpoints: endpoints}, w, nil), w
+}
+
+func newIngest(t testing.TB, s ingest.Store, w ingest.Writer, tune func(*ingest.Config)) *ingest.Ingest {
+	t.Helper()
 	ids, err := hook.NewIDSource(1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &keepingWriter{}
-	in, err := ingest.New(ingest.Config{Store: manyEndpoints{endpoints: endpoints}, Writer: w, IDs: ids, Log: slog.New(slog.DiscardHandler)})
+	cfg := ingest.Config{Store: s, Writer: w, IDs: ids, Log: slog.New(slog.DiscardHandler)}
+	if tune != nil {
+		tune(&cfg)
+	}
+	in, err := ingest.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return in, w
+	return in
 }
 
 // TestIndexAgreesWithPatterns: what the index finds is what testing every

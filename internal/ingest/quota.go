@@ -44,20 +44,6 @@ func newQuota(cfg Config) *quota {
 	}
 }
 
-// run measures until ctx ends.
-func (q *quota) run(ctx context.Context) error {
-	tick := time.NewTicker(quotaEvery)
-	defer tick.Stop()
-	for {
-		q.measure(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
 func (q *quota) measure(ctx context.Context) {
 	if q.cfg.DiskFree != nil {
 		free, err := q.cfg.DiskFree()
@@ -115,6 +101,16 @@ func (q *quota) admit(v *view, deliveries, size int, now time.Time) (store.Usage
 		q.during[id] = q.during[id].Plus(add)
 	}
 	return add, nil
+}
+
+// early refuses an event that its tenant's rate would refuse, without counting it.
+func (q *quota) early(v *view, now time.Time) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.limiter(v); l.Limit() != rate.Inf && l.TokensAt(now) < 1 {
+		return hook.ErrRateLimited
+	}
+	return nil
 }
 
 // ended tells that what was counted for a batch is not on its way any more: it was

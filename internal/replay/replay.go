@@ -174,11 +174,7 @@ func (r *Runner) start(ctx context.Context, j *hook.ReplayJob) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	started, err := r.cfg.Store.StartReplay(ctx, j.ID, now, rec)
-	if started {
-		r.cfg.Log.Info("replay started", "replay", hook.ReplayPrefix.Format(j.ID))
-	}
-	return started, err
+	return r.cfg.Store.StartReplay(ctx, j.ID, now, rec)
 }
 
 // step decides about one replay, stores the decision and feeds.
@@ -218,10 +214,6 @@ func (r *Runner) save(ctx context.Context, now time.Time, v *verdict) error {
 		return err
 	}
 	v.job = stored
-	if v.action != "" {
-		r.cfg.Log.Info("replay changed", "replay", hook.ReplayPrefix.Format(stored.ID), "status", stored.State.String(),
-			"reason", string(stored.PauseReason), "delivered", stored.Counts.Delivered, "failed", stored.Counts.Failed)
-	}
 	return nil
 }
 

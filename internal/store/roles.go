@@ -95,12 +95,21 @@ type Endpoints interface {
 	// DeleteEndpoint marks the endpoint deleted and cancels its pending
 	// deliveries in chunks; it returns how many. Running it again continues.
 	DeleteEndpoint(ctx context.Context, tenant, id hook.ID, now time.Time, a hook.Audit) (int64, error)
+	// AddFilterErrors counts errors of filters, by endpoint. Those of a filter that the
+	// endpoint no longer has are dropped; a new filter begins at zero.
+	AddFilterErrors(ctx context.Context, all map[hook.ID]FilterFailure) error
 	// SecretsOf returns all secrets of an endpoint, newest first.
 	SecretsOf(ctx context.Context, endpoint hook.ID) ([]hook.Secret, error)
 	// RotateSecret adds s and ends the older secrets of its scheme at
 	// previousExpire. It fails with hook.ErrTooManySecrets when more than
 	// hook.MaxActiveSecrets would be active at now.
 	RotateSecret(ctx context.Context, s hook.Secret, previousExpire, now time.Time, a hook.Audit) error
+}
+
+// FilterFailure is how often a filter could not be evaluated.
+type FilterFailure struct {
+	Filter string
+	hook.FilterErrors
 }
 
 // Keys keeps API keys.

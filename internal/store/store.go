@@ -27,6 +27,7 @@ type DB interface {
 	Tenants
 	Endpoints
 	Policies
+	EventTypes
 	Keys
 	EventLog
 	DeliveryLog
@@ -47,6 +48,7 @@ type DB interface {
 	QueueReader
 	Logouts
 	Answers
+	Seals
 
 	// Shared reports whether several nodes may work on this database. When it
 	// is false there is one owner, leases never expire and no hints are needed.

@@ -22,13 +22,13 @@ func (v *Vault) SealChannel(ch *hook.Channel) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal channel %s: %w", hook.ChannelPrefix.Format(ch.ID), err)
 	}
-	_, sealed, err := v.Seal(ch.Tenant, ch.ID, purposeChannel, plain)
+	_, sealed, err := v.Seal(ch.Tenant, ch.ID, PurposeChannel, plain)
 	return sealed, err
 }
 
 // OpenChannel fills in what SealChannel has sealed.
 func (v *Vault) OpenChannel(ch *hook.Channel, sealed []byte) error {
-	plain, err := v.open(ch.Tenant, ch.ID, purposeChannel, sealed)
+	plain, err := v.open(ch.Tenant, ch.ID, PurposeChannel, sealed)
 	var doc sealedChannel
 	if err == nil {
 		err = json.Unmarshal(plain, &doc)

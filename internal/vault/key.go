@@ -50,6 +50,31 @@ func ParseKey(s string) (Key, error) {
 	return hide([keySize]byte(raw)), nil
 }
 
+// ParseKeys reads several keys. Errors say which one is malformed.
+func ParseKeys(texts []string) ([]Key, error) {
+	keys := make([]Key, len(texts))
+	for i, text := range texts {
+		key, err := ParseKey(text)
+		if err != nil && len(texts) > 1 {
+			err = fmt.Errorf("key %d of %d: %w", i+1, len(texts), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = key
+	}
+	return keys, nil
+}
+
+// IDs returns the names of keys, separated by commas.
+func IDs(keys []Key) string {
+	ids := make([]string, len(keys))
+	for i, k := range keys {
+		ids[i] = k.ID()
+	}
+	return strings.Join(ids, ",")
+}
+
 // IsZero reports whether k holds no key.
 func (k Key) IsZero() bool { return k.open == nil }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // maxKeyFile bounds what is read from a key file: a wrong path may name
@@ -15,45 +16,75 @@ import (
 const maxKeyFile = 1 << 10
 
 // LoadOrCreate reads the key file at path, and makes one with a new key when
-// there is none. The file must be readable by its owner only.
+// there is none. The file must be readable by its owner only. While keys are
+// changed it holds several, the one that seals first.
 //
 // Whoever loses this file loses the sealed secrets, so a new one is on disk
 // when LoadOrCreate returns.
-func LoadOrCreate(path string) (Key, error) {
-	key, err := load(path)
+func LoadOrCreate(path string) ([]Key, error) {
+	keys, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
+		return keys, err
 	}
-	key, err = create(path)
+	key, err := create(path)
 	if errors.Is(err, fs.ErrExist) { // another process was faster: its key counts
-		return load(path)
+		return Load(path)
 	}
-	return key, err
+	if err != nil {
+		return nil, err
+	}
+	return []Key{key}, nil
 }
 
-func load(path string) (Key, error) {
+// Load reads the key file at path.
+func Load(path string) ([]Key, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Key{}, fmt.Errorf("open key file: %w", err)
+		return nil, fmt.Errorf("open key file: %w", err)
 	}
 	defer f.Close()
 	// The open file is asked, not the path: it cannot be swapped in between.
 	info, err := f.Stat()
 	if err != nil {
-		return Key{}, fmt.Errorf("check key file: %w", err)
+		return nil, fmt.Errorf("check key file: %w", err)
 	}
 	if err := checkMode(path, info.Mode()); err != nil {
-		return Key{}, err
+		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {
-		return Key{}, fmt.Errorf("read key file: %w", err)
+		return nil, fmt.Errorf("read key file: %w", err)
 	}
-	key, err := ParseKey(string(text))
+	keys, err := ParseKeys(strings.Split(string(text), ","))
 	if err != nil {
-		return Key{}, fmt.Errorf("key file %s: %w", path, err)
+		return nil, fmt.Errorf("key file %s: %w", path, err)
 	}
-	return key, nil
+	return keys, nil
+}
+
+// Replace makes the file at path hold the given keys. Whenever the process or the
+// machine stops, there is the old file or the new one.
+func Replace(path string, keys []Key) error {
+	texts := make([]string, len(keys))
+	for i, k := range keys {
+		texts[i] = k.reveal()
+	}
+	next := path + ".new"
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write key file: %w", err)
+	}
+	err = f.Chmod(0o600) // it may have been left by a run that was cut short
+	if err == nil {
+		_, err = f.WriteString(strings.Join(texts, ",") + "\n")
+	}
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write key file: %w", err)
+	}
+	if err := errors.Join(os.Rename(next, path), syncDir(filepath.Dir(path))); err != nil {
+		return fmt.Errorf("put key file in place: %w", err)
+	}
+	return nil
 }
 
 func checkMode(path string, mode fs.FileMode) error {

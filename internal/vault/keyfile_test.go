@@ -32,12 +32,12 @@ func TestLoadOrCreate(t *testing.T) {
 		t.Errorf("mode %v, %v, want 0600", info.Mode(), err)
 	}
 	loaded, err := vault.LoadOrCreate(path)
-	if err != nil || loaded.ID() != made.ID() {
-		t.Errorf("second start: key %s, %v, want %s", loaded.ID(), err, made.ID())
+	if err != nil || vault.IDs(loaded) != vault.IDs(made) {
+		t.Errorf("second start: key %s, %v, want %s", vault.IDs(loaded), err, vault.IDs(made))
 	}
 	other, err := vault.LoadOrCreate(filepath.Join(t.TempDir(), "secret.key"))
-	if err != nil || other.ID() == made.ID() {
-		t.Errorf("another server: key %s, %v, want another than %s", other.ID(), err, made.ID())
+	if err != nil || vault.IDs(other) == vault.IDs(made) {
+		t.Errorf("another server: key %s, %v, want another than %s", vault.IDs(other), err, vault.IDs(made))
 	}
 }
 
@@ -104,5 +104,37 @@ func TestKeyFileErrors(t *testing.T) {
 	}
 	if _, err := vault.LoadOrCreate(filepath.Join(dir, "missing", "secret.key")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing directory: %v, want not exist", err)
+	}
+}
+
+// While keys are changed the file holds both, and it is never half of one.
+func TestKeyFileIsReplacedAsAWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "secret.key")
+	made, err := vault.LoadOrCreate(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", []byte("left by a run that was cut short"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fresh := newKey(t)
+	for _, want := range [][]vault.Key{{fresh, made[0]}, {fresh}} {
+		if err := vault.Replace(path, want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := vault.LoadOrCreate(path)
+		if err != nil || vault.IDs(got) != vault.IDs(want) {
+			t.Errorf("the file holds %s, %v, want %s", vault.IDs(got), err, vault.IDs(want))
+		}
+	}
+	if left, err := filepath.Glob(path + ".*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := os.WriteFile(path, []byte("AAAA,AAAA\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vault.Load(path); !errors.Is(err, vault.ErrBadKey) || !strings.Contains(err.Error(), "key 1 of 2") {
+		t.Errorf("Load = %v, want ErrBadKey that names the first key", err)
 	}
 }

@@ -22,7 +22,8 @@ import (
 const (
 	PurposeSecret  = "secret"
 	PurposeHeaders = "headers"
-	purposeChannel = "channel"
+	PurposeChannel = "channel"
+	PurposeAnswer  = "answer" // to a request; some hold secrets
 )
 
 // Reasons why a sealed value does not open.
@@ -95,6 +96,19 @@ func (v *Vault) Seal(tenant, endpoint hook.ID, purpose string, plain []byte) (ke
 	prefix := append([]byte{format}, v.sealing[:]...)
 	sealed = v.cipherOf(v.sealing).Seal(prefix, nil, plain, boundTo(prefix, tenant, endpoint, purpose))
 	return hex.EncodeToString(v.sealing[:]), sealed, nil
+}
+
+// Reseal seals a value with the first key that was sealed with any of them, for the
+// same place. A value that the first key has sealed stays as it is.
+func (v *Vault) Reseal(tenant, owner hook.ID, purpose string, sealed []byte) (keyID string, anew []byte, err error) {
+	plain, err := v.open(tenant, owner, purpose, sealed)
+	if err != nil {
+		return "", nil, err
+	}
+	if [keyIDSize]byte(sealed[1:prefixSize]) == v.sealing {
+		return hex.EncodeToString(v.sealing[:]), sealed, nil
+	}
+	return v.Seal(tenant, owner, purpose, plain)
 }
 
 // Open decrypts what Seal made for the same place.

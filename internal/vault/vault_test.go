@@ -310,3 +310,26 @@ func TestVaultIsSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestResealedValuesOpenWithTheNewKeyAlone(t *testing.T) {
+	t.Parallel()
+	before, after := newKey(t), newKey(t)
+	_, sealed := seal(t, open(t, before))
+	both := open(t, after, before)
+	keyID, anew, err := both.Reseal(tenant, endpoint, vault.PurposeSecret, sealed)
+	if err != nil || keyID != after.ID() {
+		t.Fatalf("Reseal = key %s, %v, want %s", keyID, err, after.ID())
+	}
+	if got, err := open(t, after).Open(tenant, endpoint, vault.PurposeSecret, anew); err != nil || string(got) != marker {
+		t.Errorf("Open = %q, %v", got, err)
+	}
+	if _, again, err := both.Reseal(tenant, endpoint, vault.PurposeSecret, anew); err != nil || !bytes.Equal(again, anew) {
+		t.Errorf("a value of the new key was sealed again: %v", err)
+	}
+	if _, _, err := both.Reseal(tenant, endpoint+1, vault.PurposeSecret, sealed); !errors.Is(err, vault.ErrNotAuthentic) {
+		t.Errorf("a value that was moved: %v, want ErrNotAuthentic", err)
+	}
+	if _, _, err := open(t, after).Reseal(tenant, endpoint, vault.PurposeSecret, sealed); !errors.Is(err, vault.ErrUnknownKey) {
+		t.Errorf("without the old key: %v, want ErrUnknownKey", err)
+	}
+}

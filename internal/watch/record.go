@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -92,7 +94,7 @@ func (r *recorder) takeWaiting(ctx context.Context) {
 // take logs an event and keeps it for the store. The log has it also when the
 // store is away for longer than fits here.
 func (r *recorder) take(ctx context.Context, e hook.OperationalEvent) {
-	r.log.LogAttrs(ctx, levelOf(e.Type), "operational event", attributes(&e)...)
+	r.log.LogAttrs(ctx, levelOf(e.Type), string(e.Type), attributes(&e)...)
 	if len(r.kept) >= recordKept {
 		r.losses.Add(1)
 		return
@@ -114,15 +116,19 @@ func levelOf(t hook.OperationalType) slog.Level {
 }
 
 func attributes(e *hook.OperationalEvent) []slog.Attr {
-	out := []slog.Attr{slog.String("event", string(e.Type))}
+	var out []slog.Attr
 	if e.TenantID != 0 {
 		out = append(out, slog.String("tenant", hook.TenantPrefix.Format(e.TenantID)))
 	}
 	if e.EndpointID != 0 {
 		out = append(out, slog.String("endpoint", hook.EndpointPrefix.Format(e.EndpointID)))
 	}
-	if string(e.Detail) != string(noDetail) {
-		out = append(out, slog.Any("detail", e.Detail))
+	var detail map[string]any
+	if err := json.Unmarshal(e.Detail, &detail); err != nil {
+		return append(out, slog.String("detail", string(e.Detail)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(detail)) {
+		out = append(out, slog.Any(name, detail[name]))
 	}
 	return out
 }

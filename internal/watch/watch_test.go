@@ -128,15 +128,15 @@ func checkLog(t *testing.T, log *bytes.Buffer, want int) {
 	lines := 0
 	for line := range strings.Lines(log.String()) {
 		var entry struct {
-			Event, Tenant, Endpoint string
-			Detail                  map[string]any
+			Msg, Tenant, Endpoint string
+			Retries               *int
 		}
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Fatalf("log line %q: %v", line, err)
 		}
-		if entry.Event != "" {
+		if strings.HasPrefix(entry.Msg, "storm.") {
 			lines++
-			if entry.Tenant == "" || entry.Endpoint == "" || entry.Detail["retries"] == nil {
+			if entry.Tenant == "" || entry.Endpoint == "" || entry.Retries == nil {
 				t.Errorf("log line lacks something: %s", line)
 			}
 		}

@@ -85,11 +85,16 @@ func (a *acceptor) accept(c *rest.Call, w http.ResponseWriter, r *http.Request, 
 	if err != nil {
 		return hook.Receipt{}, err
 	}
-	body, err := rest.ReadBody(w, r, a.maxEventBody())
+	body, err := rest.ReadBody(w, r, a.maxEventBody(), cloudEventType)
 	if err != nil {
 		return hook.Receipt{}, err
 	}
-	d, err := decodeEvent(body, false, key, "", c.Now)
+	var d *decoded
+	if sentAs(r.Header, cloudEventType) {
+		d, err = decodeCloudEvent(body, key, "")
+	} else {
+		d, err = decodeEvent(body, false, key, "", c.Now)
+	}
 	if err != nil {
 		return hook.Receipt{}, err
 	}

@@ -44,7 +44,7 @@ func (a *acceptor) acceptBatch(w http.ResponseWriter, r *http.Request) {
 	var answer *batchAnswer
 	var status *rest.Problem
 	if err == nil {
-		answer, status, err = a.runBatch(r.Context(), c, events, t.trace)
+		answer, status, err = a.runBatch(r.Context(), c, events, sentAs(r.Header, cloudEventsType), t.trace)
 	}
 	if err != nil {
 		p := a.server.Problem(c, err)
@@ -73,9 +73,12 @@ func (a *acceptor) readBatch(c *rest.Call, w http.ResponseWriter, r *http.Reques
 		// Ignoring it would promise what is not kept.
 		return nil, rest.BadParameter("header.Idempotency-Key", "does not cover a batch: give each event an idempotency_key")
 	}
-	body, err := rest.ReadBody(w, r, a.cfg.MaxBatchBody)
+	body, err := rest.ReadBody(w, r, a.cfg.MaxBatchBody, cloudEventsType)
 	if err != nil {
 		return nil, err
+	}
+	if sentAs(r.Header, cloudEventsType) {
+		return cloudEventsOf(body)
 	}
 	list, ok := jsonscan.AppendMembers(nil, body, maxMembers)
 	if !ok {
@@ -108,15 +111,30 @@ func (a *acceptor) readBatch(c *rest.Call, w http.ResponseWriter, r *http.Reques
 	return events, bad.Err()
 }
 
+// cloudEventsOf returns the events of a batch in the format of CloudEvents.
+func cloudEventsOf(body []byte) ([][]byte, error) {
+	events, ok := jsonscan.Elements(body, maxBatch)
+	switch {
+	case !ok:
+		if err := rest.CheckJSON(body); err != nil {
+			return nil, err
+		}
+		return nil, rest.FieldError("body", "wrong_type", "must be an array")
+	case len(events) == 0 || len(events) > maxBatch:
+		return nil, rest.FieldError("events", "out_of_range", fmt.Sprintf("must hold 1 to %d events", maxBatch))
+	}
+	return events, nil
+}
+
 // runBatch decodes every event, hands over the good ones, and answers all of
 // them in order.
-func (a *acceptor) runBatch(ctx context.Context, c *rest.Call, events [][]byte, trace *hook.EventTrace) (*batchAnswer, *rest.Problem, error) {
+func (a *acceptor) runBatch(ctx context.Context, c *rest.Call, events [][]byte, cloud bool, trace *hook.EventTrace) (*batchAnswer, *rest.Problem, error) {
 	answer := &batchAnswer{Results: make([]batchResult, len(events))}
 	var subs []hook.Submission
 	var indexes []int
 	told := 0 // errors
 	for i, raw := range events {
-		d, err := a.decodeItem(ctx, c, raw, i)
+		d, err := a.decodeItem(ctx, c, raw, i, cloud)
 		if err != nil {
 			p := a.server.Problem(c, err)
 			if p.Status >= http.StatusInternalServerError {
@@ -157,9 +175,13 @@ func (a *acceptor) runBatch(ctx context.Context, c *rest.Call, events [][]byte, 
 
 // decodeItem reads one event of a batch. The payload is copied: the event may
 // stay in memory for long, and must not keep the whole body there with it.
-func (a *acceptor) decodeItem(ctx context.Context, c *rest.Call, raw []byte, i int) (*decoded, error) {
+func (a *acceptor) decodeItem(ctx context.Context, c *rest.Call, raw []byte, i int, cloud bool) (d *decoded, err error) {
 	prefix := rest.At("events", i) + "."
-	d, err := decodeEvent(raw, true, "", prefix, c.Now)
+	if cloud {
+		d, err = decodeCloudEvent(raw, "", prefix)
+	} else {
+		d, err = decodeEvent(raw, true, "", prefix, c.Now)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (a *acceptor) eventOperation() *huma.Operation {
 			Description: "Sent again with the same content, the first answer is repeated; with other content: 409.",
 			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxKeyChars)},
 		}, traceParam()},
-		RequestBody: jsonBody(eventSchema(false)),
+		RequestBody: orCloudEvents(jsonBody(eventSchema(false)), cloudEventType, cloudEventSchema()),
 		Responses: map[string]*huma.Response{"202": {
 			Description: "Accepted and durable",
 			Headers: map[string]*huma.Param{"Idempotency-Replayed": {
@@ -46,17 +46,18 @@ func (a *acceptor) batchOperation() *huma.Operation {
 		OperationID: "send-events", Method: http.MethodPost, Path: a.cfg.Path + batchSuffix,
 		Summary: "Hand over up to 1000 events", Tags: []string{"events"},
 		Parameters: []*huma.Param{rest.TenantParam(), traceParam()},
-		RequestBody: jsonBody(&huma.Schema{
+		RequestBody: orCloudEvents(jsonBody(&huma.Schema{
 			Type: huma.TypeObject, Required: []string{"events"}, AdditionalProperties: false,
 			Properties: map[string]*huma.Schema{"events": {
 				Type: huma.TypeArray, MinItems: new(1), MaxItems: new(maxBatch), Items: eventSchema(true),
 			}},
-		}),
+		}), cloudEventsType, &huma.Schema{Type: huma.TypeArray, MinItems: new(1), MaxItems: new(maxBatch), Items: cloudEventSchema()}),
 		Responses: map[string]*huma.Response{
 			"202": {Description: "At least one event was accepted", Content: answer},
 			"422": {Description: "No event was accepted", Content: answer},
 			"429": {Description: "No event was accepted; try again", Content: answer},
 			"503": {Description: "No event was accepted; try again", Content: answer},
+			"507": {Description: "No event was accepted: there is no room left", Content: answer},
 		},
 	}
 }
@@ -94,4 +95,37 @@ func eventSchema(inBatch bool) *huma.Schema {
 		s.Properties["idempotency_key"] = text("1 to 255 visible ASCII characters.")
 	}
 	return s
+}
+
+// orCloudEvents adds the format of CloudEvents to a body.
+func orCloudEvents(b *huma.RequestBody, media string, s *huma.Schema) *huma.RequestBody {
+	var example any = map[string]any{
+		"specversion": "1.0", "id": "7f1c", "source": "/shop", "type": "order.paid", "data": map[string]any{"order": 42},
+	}
+	if s.Type == huma.TypeArray {
+		example = []any{example}
+	}
+	b.Content[media] = &huma.MediaType{Schema: s, Example: example}
+	return b
+}
+
+func cloudEventSchema() *huma.Schema {
+	text := func(doc string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: doc} }
+	return &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"specversion", "id", "source", "type"},
+		Description: "A CloudEvent. Its data is the payload; other attributes are checked and not kept.",
+		Properties: map[string]*huma.Schema{
+			"specversion":     {Type: huma.TypeString, Enum: []any{"1.0"}},
+			"id":              text("With source it is the idempotency key, unless the request has one."),
+			"source":          text("Where the event comes from."),
+			"type":            text("The event's type, such as order.paid."),
+			"datacontenttype": text("The media type of data; application/json when absent."),
+			"data":            {Description: "The payload: any JSON, or a string when datacontenttype is not JSON."},
+			"data_base64":     text("Instead of data: any bytes, with datacontenttype."),
+			"time":            {Type: huma.TypeString, Format: "date-time"},
+		},
+		Examples: []any{map[string]any{
+			"specversion": "1.0", "id": "o-42-paid", "source": "/shop", "type": "order.paid", "data": map[string]any{"order": 42},
+		}},
+	}
 }

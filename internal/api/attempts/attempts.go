@@ -1,9 +1,5 @@
 // Package attempts is the part of the API that tells of attempts over all
 // deliveries: a list, one of them, and a stream of what ends now.
-//
-// The stream reads what is committed, again and again, and so does every node. An
-// attempt may end on any of them; what is stored is the one place that knows of all,
-// in the same way on both stores, and a lane never waits for who listens.
 package attempts
 
 import (
@@ -12,6 +8,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/api/sse"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -29,14 +26,14 @@ type Config struct {
 	Store Store
 	// EndpointIDs reads the filter by endpoint: ids and uids.
 	EndpointIDs func(context.Context, *rest.Call, []string) ([]hook.ID, error)
-	Every       time.Duration // how often a stream looks; 0: 500 ms
+	Streams     *sse.Room[hook.ID] // those that are open; its Stop ends them
+	Every       time.Duration      // how often a stream looks; 0: 500 ms
 }
 
-// Log serves the routes. Make one with AddRoutes.
+// Log serves the routes.
 type Log struct {
-	cfg     Config
-	server  *rest.Server
-	streams *streams
+	cfg    Config
+	server *rest.Server
 }
 
 // Params are the filters of attempts.
@@ -60,23 +57,16 @@ type pathInput struct {
 	Attempt string `path:"attempt" maxLength:"64"`
 }
 
-// AddRoutes adds the routes of attempts. Stop ends the streams.
-func AddRoutes(s *rest.Server, cfg Config) *Log {
-	if cfg.Every == 0 {
-		cfg.Every = streamEvery
-	}
-	l := &Log{cfg: cfg, server: s, streams: newStreams()}
+// AddRoutes adds the routes of attempts.
+func AddRoutes(s *rest.Server, cfg Config) {
+	l := &Log{cfg: cfg, server: s}
 	g := s.Group("attempts")
 	rest.Add(g, rest.NeedRead, "GET "+cfg.Path, "list-all-attempts", "List attempts over all deliveries", l.list,
 		rest.Describe("In the order in which they ended. An attempt that succeeded at once stands where its delivery was accepted. "+
 			"Without since it is the last hour that is listed. A page may be short, or empty, and have a next_cursor."))
 	l.addStream()
 	rest.Add(g, rest.NeedRead, "GET "+cfg.Path+"/{attempt}", "get-attempt", "Get an attempt", l.get)
-	return l
 }
-
-// Stop ends the streams that are open, and those that are opened afterwards.
-func (l *Log) Stop() { l.streams.stop() }
 
 // listed is how far back a list goes that is not told so.
 const listed = time.Hour
@@ -148,7 +138,7 @@ func (l *Log) get(ctx context.Context, c *rest.Call, in *pathInput) (*rest.Outpu
 	f := store.AttemptFilter{
 		Tenant: c.Tenant, EndedFrom: id, Since: id.Time().Add(-placed), Until: id.Time().Add(time.Millisecond),
 	}
-	for p := (store.Page{Limit: maxLook}); ; {
+	for p := (store.Page{Limit: sse.MaxLook}); ; {
 		rows, next, err := l.cfg.Store.ListAttempts(ctx, f, p)
 		if err != nil {
 			return nil, err

@@ -19,7 +19,7 @@ func readControlBody(rt *route, w http.ResponseWriter, r *http.Request) error {
 	if rt.body == bodyNone {
 		return nil
 	}
-	body, err := ReadBody(w, r, rt.maxBody)
+	body, err := ReadBody(w, r, rt.maxBody, "")
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,10 @@ func readControlBody(rt *route, w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ReadBody reads a body of at most limit bytes whose media type is JSON.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if err := checkMediaType(r.Header); err != nil {
+// ReadBody reads a body of at most limit bytes whose media type is JSON, or the other
+// one that the route takes, which may be empty.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, other string) ([]byte, error) {
+	if err := checkMediaType(r.Header, other); err != nil {
 		return nil, err
 	}
 	if r.ContentLength > limit {
@@ -86,7 +87,7 @@ func readExactly(r io.Reader, n int) ([]byte, error) {
 // checkMediaType accepts JSON, nothing, and the form type that curl sends
 // unless told otherwise. The last is safe because only bearer keys count: a
 // browser cannot be made to send one.
-func checkMediaType(h http.Header) error {
+func checkMediaType(h http.Header, other string) error {
 	if enc := first(h["Content-Encoding"]); enc != "" && !strings.EqualFold(enc, "identity") {
 		return errMediaType("compressed bodies are not taken")
 	}
@@ -98,11 +99,15 @@ func checkMediaType(h http.Header) error {
 	if err != nil {
 		return errMediaType("the content type is malformed")
 	}
-	switch mt {
-	case "application/json", "application/x-www-form-urlencoded", "text/json":
+	switch {
+	case mt == "application/json", mt == "application/x-www-form-urlencoded", mt == "text/json":
+		return nil
+	case other == "":
+		return errMediaType("the body must be application/json")
+	case mt == other:
 		return nil
 	default:
-		return errMediaType("the body must be application/json")
+		return errMediaType("the body must be application/json or " + other)
 	}
 }
 

@@ -97,3 +97,9 @@ func (s *Server) Large(ctx context.Context, c *Call, size int64) error {
 	c.release = release
 	return nil
 }
+
+// Hold makes room as Large does, for a part of an answer that goes on: whoever calls
+// gives it back.
+func (s *Server) Hold(ctx context.Context, c *Call, size int64) (release func(), err error) {
+	return s.shelf.take(ctx, c.Key.ID, size)
+}

@@ -30,6 +30,7 @@ func (s *Server) addMetricsRoute(m MetricsAccess) {
 		Summary: "Metrics in the Prometheus text format", Tags: []string{"server"},
 		Description: "On a loopback listener for everybody, else with an admin or admin:read key or the metrics token; " +
 			"404 otherwise, and when metrics have an address of their own.",
+		Metadata: map[string]any{metaProblems: []int{http.StatusNotFound}},
 		Responses: map[string]*huma.Response{"200": {
 			Description: "Metrics", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
 		}},

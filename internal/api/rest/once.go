@@ -17,14 +17,13 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/vault"
 )
 
 const (
 	idempotencyKey = "Idempotency-Key"
 	// keptFor is how long an answer can be had again.
 	keptFor = 24 * time.Hour
-	// purposeAnswer is what answers are sealed for: some hold secrets.
-	purposeAnswer = "answer"
 	// awaitAnswer bounds the wait for the answer to a request that has changed
 	// something just now, and how often it is looked for.
 	awaitAnswer, lookAgain = 3 * time.Second, 20 * time.Millisecond
@@ -134,7 +133,7 @@ func (s *Server) keep(ctx context.Context, c *Call, out *answer, body []byte) {
 	plain, err := json.Marshal(keptAnswer{Status: out.status, Location: out.Header().Get("Location"), ETag: out.Header().Get("ETag"), Body: body})
 	var sealed []byte
 	if err == nil {
-		_, sealed, err = s.cfg.Vault.Seal(c.claim.TenantID, c.claim.Token, purposeAnswer, plain)
+		_, sealed, err = s.cfg.Vault.Seal(c.claim.TenantID, c.claim.Token, vault.PurposeAnswer, plain)
 	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
@@ -197,7 +196,7 @@ func (s *Server) awaitKept(ctx context.Context, c *Call, cl *hook.Claim, kept *s
 }
 
 func (s *Server) openKept(kept *store.KeptAnswer) (*keptAnswer, error) {
-	plain, err := s.cfg.Vault.Open(kept.TenantID, kept.Token, purposeAnswer, kept.Sealed)
+	plain, err := s.cfg.Vault.Open(kept.TenantID, kept.Token, vault.PurposeAnswer, kept.Sealed)
 	if err != nil {
 		return nil, lostAnswer(kept.Subject) // its key is not used any more
 	}

@@ -1,7 +1,10 @@
 package rest
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -136,6 +139,31 @@ func collect(r huma.Registry, s *huma.Schema, into map[*huma.Schema]bool) {
 	}
 }
 
+// complete turns what huma has collected into the document.
+func (s *Server) complete() error {
+	raw, err := json.Marshal(s.huma.OpenAPI())
+	if err != nil {
+		return fmt.Errorf("write OpenAPI document: %w", err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return fmt.Errorf("read OpenAPI document: %w", err)
+	}
+	// A path alone means where the document came from.
+	url := cmp.Or(strings.TrimSuffix(s.cfg.URL, "/"), "/")
+	doc["servers"] = []any{map[string]any{"url": url, "description": "This server."}}
+	if s.cfg.Complete != nil {
+		s.cfg.Complete(doc, s.huma.OpenAPI().Components.Schemas.TypeFromRef)
+	}
+	if s.spec, err = json.Marshal(doc); err != nil {
+		return fmt.Errorf("write OpenAPI document: %w", err)
+	}
+	return nil
+}
+
+// Document returns the OpenAPI document. Nobody may change it.
+func (s *Server) Document() []byte { return s.spec }
+
 // addSpecRoute serves the OpenAPI document.
 func (s *Server) addSpecRoute() {
 	op := &huma.Operation{
@@ -143,7 +171,7 @@ func (s *Server) addSpecRoute() {
 		Summary: "This document", Tags: []string{"server"},
 		Responses: map[string]*huma.Response{"200": {
 			Description: "OpenAPI 3.1",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}},
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}},
 		}},
 	}
 	s.Plain(op, NeedNothing, func(w http.ResponseWriter, _ *http.Request) {

@@ -89,6 +89,9 @@ const (
 	metaOwnBody = "own body"
 	metaOnce    = "once"
 	metaStream  = "stream"
+	// metaProblems are statuses that a route may answer with beside those that follow
+	// from what it takes.
+	metaProblems = "problems"
 )
 
 // Group adds routes that stand under one tag in the document.
@@ -176,11 +179,21 @@ func (s *Server) describe(op *huma.Operation, n Need) {
 	op.Metadata[metaNeed] = n
 	if n != NeedNothing {
 		op.Security = []map[string][]string{{securityName: {}}}
+		op.Extensions = map[string]any{"x-scopes": scopeNames(n)}
 	}
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
 	}
 	op.Responses["default"] = s.problemResponse()
+}
+
+// scopeNames lists the scopes that satisfy a need.
+func scopeNames(n Need) []string {
+	var out []string
+	for _, s := range scopesFor[n] {
+		out = append(out, s.String())
+	}
+	return out
 }
 
 // humaAdapter lets huma register its operations on our mux, behind admit.

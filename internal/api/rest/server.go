@@ -11,11 +11,10 @@ package rest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,6 +27,9 @@ import (
 // Config is what New needs. Fields are required unless a default is named.
 type Config struct {
 	Title, About, Version string // of the document
+	// Complete adds to the document what the routes do not say of themselves; nil: nothing.
+	Complete func(doc map[string]any, typeOf func(ref string) reflect.Type)
+	URL      string // where clients reach the server; empty: where they got the document
 
 	Keys    store.Keys
 	Answers store.Answers // to requests under idempotency keys; nil: keys are not heeded
@@ -94,11 +96,8 @@ func (s *Server) Finish(h Health, m MetricsAccess) error {
 	s.addSpecRoute()
 	s.addFallbacks()
 	s.openAnswers()
-	var err error
-	if s.spec, err = json.Marshal(s.huma.OpenAPI()); err != nil {
-		return fmt.Errorf("write OpenAPI document: %w", err)
-	}
-	return nil
+	s.describeProblems()
+	return s.complete()
 }
 
 // ServeHTTP serves all routes. It answers paths it does not know with a problem

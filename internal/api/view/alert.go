@@ -61,7 +61,7 @@ func OfAlert(a hook.Alert) Alert {
 			Tenant: IDOrNull(hook.TenantPrefix, s.Tenant), Endpoint: IDOrNull(hook.EndpointPrefix, s.Endpoint),
 			Replay: IDOrNull(hook.ReplayPrefix, s.Replay), Node: IDOrNull(hook.NodePrefix, s.Node),
 		},
-		Summary: a.Summary, Value: a.Value, Threshold: a.Threshold, Since: Stamp(a.Since), LastAt: Stamp(a.LastAt), ResolvedAt: Stamp(a.ResolvedAt),
+		Summary: a.Summary, Value: Rounded(a.Value), Threshold: Rounded(a.Threshold), Since: Stamp(a.Since), LastAt: Stamp(a.LastAt), ResolvedAt: Stamp(a.ResolvedAt),
 		Count: a.Count, Flapping: a.Flapping, AckedBy: Nullable(a.AckedBy), AckedAt: Stamp(a.AckedAt), AckNote: Nullable(a.AckNote),
 		SnoozedUntil: Stamp(a.SnoozedUntil),
 	}

@@ -232,7 +232,7 @@ func OfAttempt(t hook.Attempt) Attempt {
 		Response:   Response{Headers: OrEmptyMap(d.ResponseHeaders), Truncated: d.Truncated},
 		RetryAfter: Nullable(d.RetryAfter),
 		NextDueAt:  Stamp(t.NextDueAt),
-		Lane:       AttemptLane{State: Nullable(d.LaneState), Limit: d.LaneLimit, InFlight: d.LaneInFlight},
+		Lane:       AttemptLane{State: Nullable(d.LaneState), Limit: Rounded(d.LaneLimit), InFlight: d.LaneInFlight},
 		PolicyHash: Hash(t.PolicyHash),
 		Node:       IDOrNull(hook.NodePrefix, t.NodeID),
 	}
@@ -243,7 +243,7 @@ func OfAttempt(t hook.Attempt) Attempt {
 	}
 	if !t.NextDueAt.IsZero() {
 		v.Wait = &Wait{
-			Retry: t.RetryN, CeilingMS: Millis(t.Ceiling), U: t.U,
+			Retry: t.RetryN, CeilingMS: Millis(t.Ceiling), U: Rounded(t.U),
 			DelayMS: Millis(t.Delay), Source: t.DelaySource.String(),
 		}
 	}

@@ -16,13 +16,14 @@ type Endpoint struct {
 	URL           string            `json:"url"`
 	Description   string            `json:"description"`
 	Types         []string          `json:"types" nullable:"false"`
+	Filter        *string           `json:"filter" doc:"Expression over type, payload and tenant; null: events are not chosen by their content."`
 	Status        string            `json:"status" enum:"active,paused,disabled"`
 	StatusReason  *string           `json:"status_reason" doc:"Why it is not active: manual, gone (it answered 410) or failing (nothing but failures for long)."`
 	Policy        json.RawMessage   `json:"policy" doc:"The endpoint's policy level."`
 	PolicyHash    string            `json:"policy_hash" doc:"Of the policy that all levels give together."`
 	Headers       map[string]string `json:"headers" doc:"Values are write-only and read as ***."`
 	Signatures    []Signature       `json:"signatures" nullable:"false"`
-	Body          string            `json:"body" enum:"payload,envelope"`
+	Body          string            `json:"body" enum:"payload,envelope,cloudevents,cloudevents_binary,slack,discord,teams" doc:"What is sent: the payload as it is, or a form that other software expects. Signed as sent."`
 	TraceContext  string            `json:"trace_context" enum:"off,forward" doc:"forward: traceparent and tracestate of the publisher are sent along."`
 	SecretLast4   string            `json:"secret_last4"`
 	SecretsActive int               `json:"secrets_active"`
@@ -42,7 +43,10 @@ type Signature struct {
 
 // Health is the short form of a lane.
 type Health struct {
-	State string `json:"state" enum:"closed,open"`
+	State         string  `json:"state" enum:"closed,open"`
+	FilterErrors  int64   `json:"filter_errors" doc:"Events that were sent because the filter could not be evaluated for them, since it was written."`
+	FilterError   *string `json:"filter_error" doc:"What the last of them said."`
+	FilterErrorAt Stamp   `json:"filter_error_at" doc:"When that was."`
 }
 
 // Masked stands for a value that can be written but not read.
@@ -59,6 +63,7 @@ func OfEndpoint(d store.Destination, headers map[string]string) Endpoint {
 		URL:          e.URL,
 		Description:  e.Description,
 		Types:        e.Types,
+		Filter:       Nullable(e.Filter),
 		Status:       e.State.String(),
 		StatusReason: Nullable(e.StateReason),
 		Policy:       OrEmpty(e.Policy),
@@ -66,11 +71,13 @@ func OfEndpoint(d store.Destination, headers map[string]string) Endpoint {
 		Signatures:   signaturesOf(e.Signatures),
 		Body:         e.Body.String(),
 		TraceContext: e.TraceContext.String(),
-		Health:       Health{State: LaneState(d)},
-		Metadata:     OrEmptyMap(e.Metadata),
-		CreatedAt:    Stamp(e.CreatedAt),
-		UpdatedAt:    Stamp(e.UpdatedAt),
-		Version:      e.Rev,
+		Health: Health{
+			State: LaneState(d), FilterErrors: e.FilterErrors.Count, FilterError: Nullable(e.FilterErrors.Last), FilterErrorAt: Stamp(e.FilterErrors.At),
+		},
+		Metadata:  OrEmptyMap(e.Metadata),
+		CreatedAt: Stamp(e.CreatedAt),
+		UpdatedAt: Stamp(e.UpdatedAt),
+		Version:   e.Rev,
 	}
 }
 

@@ -83,7 +83,7 @@ func OfLane(d store.Destination, p *policy.Policy, now time.Time) Lane {
 	v.ClosedAt, v.HoldUntil = Stamp(cp.ClosedAt), Stamp(cp.HoldUntil)
 	v.SlowStart = cp.SlowStart
 	if cp.Limit > 0 {
-		v.Limit = cp.Limit
+		v.Limit = Rounded(cp.Limit)
 	}
 	if cp.BaseLatency > 0 {
 		ms := Millis(cp.BaseLatency)
@@ -165,5 +165,6 @@ func shownRate(r float64) *float64 {
 	if !(r > 0) || math.IsInf(r, 1) {
 		return nil
 	}
+	r = Rounded(r)
 	return &r
 }

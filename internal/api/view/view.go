@@ -8,6 +8,7 @@ package view
 import (
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -40,6 +41,20 @@ func (Stamp) Schema(huma.Registry) *huma.Schema {
 
 // Millis shows a duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Rounded shows a number to people: three decimals, or four digits of a small one.
+// How it was computed is nobody's concern.
+func Rounded(f float64) float64 {
+	size := math.Abs(f)
+	if size == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
+		return f
+	}
+	if size >= 1 {
+		return math.Round(f*1e3) / 1e3
+	}
+	part := math.Pow(10, 3-math.Floor(math.Log10(size)))
+	return math.Round(f*part) / part
+}
 
 // Nullable shows an empty text as null.
 func Nullable(s string) *string {

@@ -29,7 +29,7 @@ type RetryQueue struct {
 func OfStorm(w *hook.LaneWatch) Storm {
 	v := Storm{
 		Active: w.Storm.Active(), Since: Stamp(w.Storm.Since), Retries: w.Storm.Retries,
-		Ratio: w.Storm.Ratio(), NoFirst: w.Storm.Retries > 0 && w.Storm.First == 0, AsOf: Stamp(w.UpdatedAt),
+		Ratio: Rounded(w.Storm.Ratio()), NoFirst: w.Storm.Retries > 0 && w.Storm.First == 0, AsOf: Stamp(w.UpdatedAt),
 	}
 	if w.Storm.Retries > 0 || w.Storm.First > 0 {
 		v.First = &w.Storm.First
@@ -41,7 +41,7 @@ func OfStorm(w *hook.LaneWatch) Storm {
 func OfRetryQueue(w *hook.LaneWatch) RetryQueue {
 	q := &w.Queue
 	v := RetryQueue{
-		Depth: &q.Depth, AtLeast: q.AtLeast, Growing: q.Growing(), Since: Stamp(q.Since), DrainPerMinute: &q.DrainPerMinute,
+		Depth: &q.Depth, AtLeast: q.AtLeast, Growing: q.Growing(), Since: Stamp(q.Since), DrainPerMinute: new(Rounded(q.DrainPerMinute)),
 	}
 	if d, ok := q.EmptyIn(); ok {
 		v.EmptyAt = Stamp(w.UpdatedAt.Add(d))

@@ -31,8 +31,14 @@ type Client struct {
 }
 
 // Client prepares the connection that the global flags ask for.
-func (s *Session) Client() (*Client, error) {
-	base, err := s.serverURL()
+func (s *Session) Client() (*Client, error) { return s.ClientOf(defaultURL) }
+
+// Named reports whether a flag or the environment names the server.
+func (s *Session) Named() bool { return cmp.Or(s.url, s.Variable("BREAKWATER_URL")) != "" }
+
+// ClientOf is Client of the server at address unless another one is named.
+func (s *Session) ClientOf(address string) (*Client, error) {
+	base, err := s.serverURL(address)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +55,8 @@ func (s *Session) Client() (*Client, error) {
 	}, nil
 }
 
-func (s *Session) serverURL() (*url.URL, error) {
-	text := cmp.Or(s.url, s.Variable("BREAKWATER_URL"), defaultURL)
+func (s *Session) serverURL(usual string) (*url.URL, error) {
+	text := cmp.Or(s.url, s.Variable("BREAKWATER_URL"), usual)
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, Usagef("--url: %q must be a URL that starts with http:// or https://", text)
@@ -103,6 +109,9 @@ func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
+
+// Address is that of the server.
+func (c *Client) Address() string { return c.base.String() }
 
 // WithoutKey is the client of a caller that shows no key.
 func (c *Client) WithoutKey() *Client {

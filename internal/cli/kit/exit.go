@@ -26,6 +26,28 @@ const (
 	ExitInterrupted  = 130
 )
 
+// Exit is an exit code and what it means.
+type Exit struct {
+	Code    int
+	Meaning string
+}
+
+// ExitCodes lists all exit codes.
+func ExitCodes() []Exit {
+	return []Exit{
+		{ExitOK, "ok"},
+		{ExitFailed, "failed"},
+		{ExitUsage, "wrong usage or configuration; nothing was done"},
+		{ExitNotFound, "not found"},
+		{ExitUnauthorised, "not authorised: no key, a wrong one, or one that may not do this"},
+		{ExitRefused, "refused by the server (409, 412, 422)"},
+		{ExitUnreachable, "server unreachable, or it failed (5xx)"},
+		{ExitPartly, "partly done: some of several things failed"},
+		{ExitCheckFailed, "a check said no"},
+		{ExitInterrupted, "interrupted"},
+	}
+}
+
 // ErrSilent marks a failure that was already told.
 var ErrSilent = errors.New("")
 

@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -155,19 +154,6 @@ func StatusText(code *int) string {
 		return ""
 	}
 	return strconv.Itoa(*code)
-}
-
-// Sleep waits for d or the end of ctx.
-func Sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // Decimal shows a number with the digits that matter to a person.

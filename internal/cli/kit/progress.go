@@ -27,7 +27,8 @@ type Progress struct {
 	drawn bool
 }
 
-// NewProgress begins to tell of a long command.
+// NewProgress begins to tell of a long command. With a total of 0 nobody knows how
+// long.
 func (s *Session) NewProgress(what string, total int) *Progress {
 	return &Progress{s: s, what: what, total: total, terminal: IsTerminal(s.Stderr), told: time.Now()}
 }
@@ -41,10 +42,14 @@ func (p *Progress) Set(done int) {
 	if p.terminal {
 		every = progressRedraw
 	}
-	if p.s.Quiet || p.total < 2 || time.Since(p.told) < every {
+	if p.s.Quiet || p.total == 1 || time.Since(p.told) < every {
 		return
 	}
 	p.told = time.Now()
+	if p.total == 0 {
+		p.count()
+		return
+	}
 	if !p.terminal {
 		p.s.Note("%s: %d of %d", p.what, p.done, p.total)
 		return
@@ -53,6 +58,16 @@ func (p *Progress) Set(done int) {
 	full := progressWidth * p.done / p.total
 	bar := strings.Repeat("█", full) + strings.Repeat("░", progressWidth-full)
 	_, _ = fmt.Fprintf(p.s.Stderr, "\r%s %s %d/%d", p.what, bar, p.done, p.total)
+}
+
+// count tells how much is done where it is not known of how much.
+func (p *Progress) count() {
+	if !p.terminal {
+		p.s.Note("%s: %d", p.what, p.done)
+		return
+	}
+	p.drawn = true
+	_, _ = fmt.Fprintf(p.s.Stderr, "\r%s: %d", p.what, p.done)
 }
 
 // End removes the bar.

@@ -120,3 +120,29 @@ func IsTerminal(w io.Writer) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
+
+// stand are examples of what arguments stand for.
+var stand = map[string]string{
+	"ENDPOINT": "ep_...", "DELIVERY": "dlv_...", "REPLAY": "rpl_...", "KEY": "key_...", "TENANT": "acme", "ALERT": "alr_...", "CHANNEL": "ach_...",
+	"NAME": "gentle",
+}
+
+// AddExamples gives every command that says nothing itself an example: with what its
+// arguments stand for.
+func AddExamples(c *cobra.Command) {
+	for _, child := range c.Commands() {
+		AddExamples(child)
+	}
+	if c.Example != "" || c.HasSubCommands() || !c.HasParent() {
+		return
+	}
+	words := []string{c.CommandPath()}
+	for _, word := range strings.Fields(c.Use)[1:] {
+		word = strings.TrimSuffix(word, "...")
+		if example, ok := stand[word]; ok {
+			word = example
+		}
+		words = append(words, word)
+	}
+	c.Example = "  " + strings.Join(words, " ")
+}

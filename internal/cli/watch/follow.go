@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/pause"
 )
 
 // The pace at which a followed event is looked at.
@@ -44,7 +45,7 @@ func Follow(ctx context.Context, s *kit.Session, c *kit.Client, event string, be
 		if pending = n; pending == 0 {
 			break
 		}
-		kit.Sleep(watching, poll)
+		pause.For(watching, poll)
 	}
 	took := time.Since(began).Round(time.Millisecond)
 	if f.failed > 0 {

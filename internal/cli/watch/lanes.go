@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/breakwaterhq/breakwater/internal/cli/kit"
+	"github.com/breakwaterhq/breakwater/internal/pause"
 )
 
 // maxLanes bounds the lanes of one table.
@@ -87,7 +88,7 @@ func showLanes(ctx context.Context, s *kit.Session, q url.Values, limit int, aga
 		if err := printLanes(s, p, limit, again); err != nil || !again {
 			return err
 		}
-		kit.Sleep(ctx, redraw)
+		pause.For(ctx, redraw)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -7,10 +7,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -59,13 +57,7 @@ func tailCommand(s *kit.Session) *cobra.Command {
 	return cmd
 }
 
-const (
-	maxTail = 10_000
-	// reopen is how long a stream that broke is left alone.
-	reopen = 2 * time.Second
-	// resumable is how old an attempt may be behind which a stream goes on.
-	resumable = 4 * time.Minute
-)
+const maxTail = 10_000
 
 // tail is one run of the command.
 type tail struct {
@@ -74,7 +66,6 @@ type tail struct {
 	client *kit.Client
 	query  url.Values
 	last   string // id of the latest attempt that was shown
-	opened bool
 }
 
 func (t *tail) run(ctx context.Context, since string, limit int, follow bool) error {
@@ -90,19 +81,7 @@ func (t *tail) run(ctx context.Context, since string, limit int, follow bool) er
 	if !follow {
 		return nil
 	}
-	for {
-		opened, err := t.follow(ctx)
-		_, unreachable := errors.AsType[*kit.UnreachableError](err)
-		if ctx.Err() != nil || !unreachable || !opened && !t.opened {
-			return cmp.Or(ctx.Err(), err)
-		}
-		// It was there. Whoever watches wants to go on when it is back.
-		if opened {
-			t.opened = true
-			t.Note("the stream has ended; trying again")
-		}
-		kit.Sleep(ctx, reopen)
-	}
+	return t.Follow(ctx, t.client, &kit.Stream{Path: "T/attempts/stream", Query: t.query, Last: t.last, Each: t.hear})
 }
 
 // latest shows attempts that have ended.
@@ -123,38 +102,26 @@ func (t *tail) latest(ctx context.Context, since string, limit int) error {
 		if err := t.tell(raw, &a); err != nil {
 			return err
 		}
-		if time.Since(time.Time(a.StartedAt)) < resumable {
+		if time.Since(time.Time(a.StartedAt)) < kit.Resumable {
 			t.last = max(t.last, a.ID)
 		}
 	}
 	return nil
 }
 
-// follow shows what a stream brings until it ends, which is an *UnreachableError.
-func (t *tail) follow(ctx context.Context) (opened bool, err error) {
-	r := kit.Request{Method: http.MethodGet, Path: "T/attempts/stream", Query: t.query}
-	if t.last != "" {
-		r.Header = http.Header{"Last-Event-Id": {t.last}}
-	}
-	resp, err := t.client.Do(ctx, r)
-	if err != nil {
-		return false, err
-	}
-	defer resp.Body.Close()
-	return true, readEvents(resp.Body, func(name, id, data string) error {
-		switch name {
-		case "attempt":
-			t.last = id
-			a, err := kit.Understand[view.AttemptEntry](json.RawMessage(data))
-			if err != nil {
-				return err
-			}
-			return t.tell(json.RawMessage(data), &a)
-		case "lagged":
-			t.Note("some attempts were skipped: more ended than could be shown")
+// hear shows what the stream brings.
+func (t *tail) hear(name, _, data string) error {
+	switch name {
+	case "attempt":
+		a, err := kit.Understand[view.AttemptEntry](json.RawMessage(data))
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		return t.tell(json.RawMessage(data), &a)
+	case "lagged":
+		t.Note("some attempts were skipped: more ended than could be shown")
+	}
+	return nil
 }
 
 func (t *tail) tell(raw json.RawMessage, a *view.AttemptEntry) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/lab/bench/histogram"
@@ -73,13 +72,13 @@ func (b *Bench) snapshot(st *site, l *ledger) (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return snapshot{}, fmt.Errorf("read own CPU time: %w", err)
+	own, err := ownCPU()
+	if err != nil {
+		return snapshot{}, err
 	}
 	return snapshot{
 		at: b.now(), accepted: l.accepted.Load(), arrived: l.arrived.Load(), server: server, database: database,
-		own: time.Duration(own.Utime.Nano() + own.Stime.Nano()), busy: busy,
+		own: own, busy: busy,
 	}, nil
 }
 

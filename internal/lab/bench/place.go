@@ -62,7 +62,7 @@ func newPlace(cfg *Config) (*place, error) {
 	p.watchdog = exec.Command("/bin/sh", "-c", watch, "sh", dir) //nolint:gosec,noctx // our own folder; it has to outlive every context
 	p.watchdog.Stdin = r
 	p.watchdog.Dir = "/"
-	p.watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.watchdog.SysProcAttr = inGroup(0)
 	if err := p.watchdog.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start watchdog: %w", err), w.Close(), os.RemoveAll(dir))
 	}
@@ -122,7 +122,7 @@ func (p *place) start(ctx context.Context, extra []string, args ...string) (*chi
 	c.cmd.Env = append(slices.Clone(p.environ), extra...)
 	c.cmd.Dir = p.dir
 	c.cmd.Stderr = log
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: p.watchdog.Process.Pid}
+	c.cmd.SysProcAttr = inGroup(p.watchdog.Process.Pid)
 	stdout, err := c.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("make pipe: %w", err)

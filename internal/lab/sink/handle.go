@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/pause"
 	"github.com/breakwaterhq/breakwater/receiver"
 )
 
@@ -32,7 +33,7 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var readable bool
 	e.Signature, readable = check(r, verifier)
 	v := s.arrive(&e, readable)
-	pause(r.Context(), v.wait)
+	pause.For(r.Context(), v.wait)
 	a := s.leave(r.Context(), &v, verifier != nil, &e)
 	s.log.write(e)
 	s.tell(&e)
@@ -205,19 +206,6 @@ func drip(ctx context.Context, w http.ResponseWriter) {
 		if err = errors.Join(err, rc.Flush()); err != nil || ctx.Err() != nil {
 			return
 		}
-		pause(ctx, dripEvery)
-	}
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		pause.For(ctx, dripEvery)
 	}
 }

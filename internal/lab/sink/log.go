@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/hook"
 )
 
 // entry is one request in the log. Status 0 means that the connection was
@@ -18,6 +20,7 @@ type entry struct {
 	WebhookID string    `json:"webhook_id,omitempty"`
 	Delivery  string    `json:"delivery,omitempty"`
 	Attempt   int       `json:"attempt,omitempty"`
+	Type      string    `json:"type,omitempty"`
 	Path      string    `json:"path"`
 	Status    int       `json:"status"`
 	InFlight  int64     `json:"in_flight"`
@@ -28,6 +31,9 @@ type entry struct {
 
 func (e *entry) readHeaders(h http.Header) {
 	e.WebhookID = h.Get("webhook-id")
+	if t := h.Get("breakwater-type"); hook.CheckType(t) == nil { // else it is nothing to print
+		e.Type = t
+	}
 	e.Delivery = h.Get("breakwater-delivery")
 	e.Attempt, _ = strconv.Atoi(h.Get("breakwater-attempt")) // a hint; 0 when absent
 }

@@ -99,7 +99,8 @@ func (s *Sink) tell(e *entry) {
 	if e.Status == 0 {
 		answered = "reset"
 	}
-	line := fmt.Sprintf("%s %s %q %s signature %s", e.Time.Format("15:04:05.000"), answered, e.Path, cmp.Or(e.WebhookID, "no webhook-id"), e.Signature)
+	line := fmt.Sprintf("%s %s %q %s %s signature %s", e.Time.Format("15:04:05.000"), answered, e.Path,
+		cmp.Or(e.Type, "no type"), cmp.Or(e.WebhookID, "no webhook-id"), e.Signature)
 	if e.Attempt > 1 {
 		line += fmt.Sprintf(" attempt %d", e.Attempt)
 	}

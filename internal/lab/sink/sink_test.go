@@ -444,6 +444,7 @@ func TestRunPrintsSecondsAndTotals(t *testing.T) {
 	req.Header.Set("webhook-id", "evt_1")
 	req.Header.Set("breakwater-delivery", "dlv_1")
 	req.Header.Set("breakwater-attempt", "2")
+	req.Header.Set("breakwater-type", "order.paid")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -476,7 +477,7 @@ func TestRunPrintsSecondsAndTotals(t *testing.T) {
 	}
 	delete(entry, "t")
 	want := map[string]any{
-		"webhook_id": "evt_1", "delivery": "dlv_1", "attempt": 2.0, "path": "/hook", "status": 200.0,
+		"webhook_id": "evt_1", "delivery": "dlv_1", "attempt": 2.0, "type": "order.paid", "path": "/hook", "status": 200.0,
 		"in_flight": 1.0, "duplicate": false, "signature": "none",
 	}
 	if diff := cmp.Diff(want, entry); diff != "" {

@@ -40,7 +40,7 @@ func empty(t testing.TB, dsn string) {
 	if _, err := connect(t, dsn).Exec(t.Context(), `
 DO $$ DECLARE name text; BEGIN
   FOR name IN SELECT unnest(ARRAY['attempts', 'deliveries', 'events', 'idempotency_keys', 'tenant_usage', 'lanes', 'nodes',
-    'policies', 'settings', 'replays', 'lane_watch', 'node_watch', 'system_watch', 'operational_events', 'audit', 'api_keys', 'secrets', 'endpoints', 'tenants', 'stats', 'stats_log', 'alerts', 'notices', 'alert_channels', 'logouts', 'named_policies', 'kept_answers'])
+    'policies', 'settings', 'replays', 'lane_watch', 'node_watch', 'system_watch', 'operational_events', 'audit', 'api_keys', 'secrets', 'endpoints', 'tenants', 'stats', 'stats_log', 'alerts', 'notices', 'alert_channels', 'logouts', 'named_policies', 'kept_answers', 'event_types'])
   LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
   UPDATE shards SET owner_id = NULL, epoch = 0, expires_at = '-infinity';
 END $$`); err != nil {

@@ -189,10 +189,11 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 
 // meaning gives an error inside a transaction the terms of the roles. Ids and
 // hashes are drawn, never chosen, so the only unique value a person can give is a
-// uid, or the name of a policy.
+// uid, the name of a policy, or an event type.
 func meaning(err error) error {
 	switch {
-	case violates(err, "tenants_uid_key"), violates(err, "endpoints_uid"), violates(err, "named_policies_name_key"):
+	case violates(err, "tenants_uid_key"), violates(err, "endpoints_uid"), violates(err, "named_policies_name_key"),
+		violates(err, "event_types_type"):
 		return fmt.Errorf("%w: %w", hook.ErrUIDTaken, err)
 	case isCode(err, codeForeignKey):
 		return fmt.Errorf("%w: %w", hook.ErrNotFound, err)

@@ -151,7 +151,7 @@ SELECT max(
   coalesce((SELECT max(id) FROM secrets), 0), coalesce((SELECT max(id) FROM api_keys), 0),
   coalesce((SELECT max(id) FROM replays), 0), coalesce((SELECT max(id) FROM operational_events), 0),
   coalesce((SELECT max(id) FROM alerts), 0), coalesce((SELECT max(id) FROM alert_channels), 0),
-  coalesce((SELECT max(id) FROM named_policies), 0))`
+  coalesce((SELECT max(id) FROM named_policies), 0), coalesce((SELECT max(id) FROM event_types), 0))`
 
 // MaxID returns the greatest id stored, 0 in an empty store.
 func (d *DB) MaxID(ctx context.Context) (hook.ID, error) {

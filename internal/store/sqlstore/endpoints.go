@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -13,7 +15,8 @@ import (
 // endpointColumns are in the order of endpointFields.
 const endpointColumns = `e.id, e.tenant_id, coalesce(e.uid, ''), e.url, e.description, e.event_types, e.headers_sealed, e.policy,
   coalesce(e.policy_name, ''), (SELECT p.body FROM named_policies p WHERE p.name = e.policy_name), e.signatures,
-  e.body_mode, e.trace_context, e.metadata, e.state, e.state_reason, e.rev, e.probe_wanted_at, e.reset_wanted_at, e.created_at, e.updated_at, e.deleted_at`
+  e.body_mode, e.trace_context, e.metadata, e.state, e.state_reason, e.rev, e.probe_wanted_at, e.reset_wanted_at, e.created_at, e.updated_at, e.deleted_at,
+  e.filter, e.filter_errors, e.filter_error, e.filter_error_at`
 
 // endpointFields lists where endpointColumns are read to.
 func endpointFields(e *hook.Endpoint) []any {
@@ -22,6 +25,7 @@ func endpointFields(e *hook.Endpoint) []any {
 		&e.PolicyName, Document(&e.NamedPolicy), Document(&e.Signatures),
 		&e.Body, &e.TraceContext, Document(&e.Metadata), &e.State, &e.StateReason, &e.Rev, Time(&e.ProbeWantedAt), Time(&e.ResetWantedAt),
 		Time(&e.CreatedAt), Time(&e.UpdatedAt), Time(&e.DeletedAt),
+		&e.Filter, &e.FilterErrors.Count, &e.FilterErrors.Last, Time(&e.FilterErrors.At),
 	}
 }
 
@@ -35,7 +39,7 @@ func endpointValues(e *hook.Endpoint) ([]any, error) {
 	metadata, errMetadata := document(e.Metadata, "{}")
 	return []any{
 		e.ID, e.TenantID, OrNull(e.UID), e.URL, e.Description, types, BytesOrNull(e.HeadersSealed), raw(e.Policy), signatures, e.Body,
-		metadata, e.State, e.StateReason, e.ProbeWantedAt, e.ResetWantedAt, e.UpdatedAt, e.TraceContext, OrNull(e.PolicyName),
+		metadata, e.State, e.StateReason, e.ProbeWantedAt, e.ResetWantedAt, e.UpdatedAt, e.TraceContext, OrNull(e.PolicyName), e.Filter,
 	}, errors.Join(errTypes, errSignatures, errMetadata)
 }
 
@@ -56,8 +60,8 @@ func roomForEndpoint(tx Tx, tenant hook.ID, most int64) error {
 
 const insertEndpoint = `
 INSERT INTO endpoints (id, tenant_id, uid, url, description, event_types, headers_sealed, policy, signatures, body_mode, metadata,
-  state, state_reason, probe_wanted_at, reset_wanted_at, updated_at, trace_context, policy_name, shard, rev, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+  state, state_reason, probe_wanted_at, reset_wanted_at, updated_at, trace_context, policy_name, filter, shard, rev, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 
 // CreateEndpoint implements store.Endpoints.
 func (t *Tables) CreateEndpoint(ctx context.Context, e hook.Endpoint, secrets []hook.Secret, most int64, a hook.Audit) error {
@@ -122,11 +126,14 @@ func (t *Tables) EndpointsOf(ctx context.Context, tenant hook.ID) (all []hook.En
 }
 
 const (
+	// updateEndpoint forgets the errors of another filter.
 	updateEndpoint = `
 UPDATE endpoints AS e SET uid = $3, url = $4, description = $5, event_types = $6, headers_sealed = $7, policy = $8, signatures = $9,
   body_mode = $10, metadata = $11, state = $12, state_reason = $13, probe_wanted_at = $14, reset_wanted_at = $15, updated_at = $16,
-  trace_context = $17, policy_name = $18, rev = rev + 1
-WHERE id = $1 AND tenant_id = $2 AND rev = $19 AND deleted_at IS NULL`
+  trace_context = $17, policy_name = $18, filter = $19, rev = rev + 1,
+  filter_errors = CASE WHEN filter = $19 THEN filter_errors ELSE 0 END, filter_error = CASE WHEN filter = $19 THEN filter_error ELSE '' END,
+  filter_error_at = CASE WHEN filter = $19 THEN filter_error_at END
+WHERE id = $1 AND tenant_id = $2 AND rev = $20 AND deleted_at IS NULL`
 
 	endpointExists = `SELECT EXISTS (SELECT 1 FROM endpoints WHERE id = $1 AND tenant_id = $2 AND deleted_at IS NULL)`
 )
@@ -174,4 +181,22 @@ func (t *Tables) DeleteEndpoint(ctx context.Context, tenant, id hook.ID, now tim
 		}
 	}
 	return t.dialect.CancelPending(ctx, e.TenantID, id, now)
+}
+
+// addFilterErrors leaves the endpoint's version alone: nobody has changed it.
+const addFilterErrors = `
+UPDATE endpoints SET filter_errors = filter_errors + $3, filter_error = $4, filter_error_at = $5 WHERE id = $1 AND filter = $2`
+
+// AddFilterErrors implements store.Endpoints. It goes by id: two nodes cannot wait for
+// each other.
+func (t *Tables) AddFilterErrors(ctx context.Context, all map[hook.ID]store.FilterFailure) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var rows [][]any
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		f := all[id]
+		rows = append(rows, []any{id, f.Filter, f.Count, f.Last, f.At})
+	}
+	return t.dialect.Change(ctx, "count errors of filters", func(tx Tx) error { return tx.ExecAll(addFilterErrors, rows) })
 }

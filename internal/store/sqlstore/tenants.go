@@ -117,6 +117,7 @@ var tenantRemains = [...]string{
 	`DELETE FROM secrets WHERE endpoint_id IN (SELECT id FROM endpoints WHERE tenant_id = $1)`,
 	`DELETE FROM lanes WHERE endpoint_id IN (SELECT id FROM endpoints WHERE tenant_id = $1)`,
 	`DELETE FROM endpoints WHERE tenant_id = $1`,
+	`DELETE FROM event_types WHERE tenant_id = $1`,
 	`DELETE FROM api_keys WHERE tenant_id = $1`,
 	`DELETE FROM tenant_usage WHERE tenant_id = $1`,
 	`DELETE FROM replays WHERE tenant_id = $1`,

@@ -18,6 +18,7 @@ var endpointTests = []test{
 	{"lists are paged and leave deleted ones out", endpointList},
 	{"deleting cancels what is pending", endpointDelete},
 	{"a deleted endpoint gives its uid back", endpointDeleteUID},
+	{"errors of a filter are counted until it changes", endpointFilterErrors},
 	{"a tenant has no more endpoints than it may, created one by one", endpointLimit},
 	{"a tenant has no more endpoints than it may, created at once", endpointLimitAtOnce},
 }
@@ -36,6 +37,7 @@ func endpointRoundTrip(w *world) {
 		Types: []string{"order.*", "refund.made"}, HeadersSealed: []byte{0, 1, 2},
 		Policy:     json.RawMessage(`{"preset":"quick"}`),
 		Signatures: []hook.Signature{{Scheme: hook.SchemeStandardEd25519}, {Scheme: hook.SchemeStripe, Header: "X-Sig"}},
+		Filter:     `payload.total > 100 && type != "ä"`,
 		Body:       hook.BodyEnvelope, TraceContext: hook.TraceForward, Metadata: map[string]string{"team": "a"},
 		State: hook.Paused, StateReason: "manual", Rev: 1,
 		ProbeWantedAt: w.now.Add(1 * time.Second), ResetWantedAt: w.now.Add(2 * time.Second),
@@ -104,7 +106,7 @@ func endpointUpdate(w *world) {
 	change.Policy = json.RawMessage(`{"a":[1]}`)
 	change.Signatures = []hook.Signature{{Scheme: hook.SchemeStripe, Header: "X"}}
 	change.Body, change.Metadata = hook.BodyEnvelope, map[string]string{"k": "v"}
-	change.TraceContext = hook.TraceForward
+	change.TraceContext, change.Filter = hook.TraceForward, "payload.total > 1"
 	change.State, change.StateReason = hook.Disabled, "gone"
 	change.ProbeWantedAt, change.ResetWantedAt = w.now, w.now.Add(time.Second)
 	change.UpdatedAt = w.now.Add(time.Hour)
@@ -118,6 +120,45 @@ func endpointUpdate(w *world) {
 	w.same(read, want, "endpoint after the update")
 	_, err = w.db.UpdateEndpoint(w.ctx(), change, w.audit(ten.ID, "endpoint.update"))
 	w.wantErr(err, hook.ErrVersionMismatch, "UpdateEndpoint with the old version")
+}
+
+func endpointFilterErrors(w *world) {
+	ten := w.tenant()
+	e, other := w.newEndpoint(ten), w.endpoint(ten)
+	e.Filter = "payload.a > 1"
+	w.check(w.db.CreateEndpoint(w.ctx(), e, nil, 0, w.audit(ten.ID, "endpoint.create")), "CreateEndpoint")
+	rev := w.configRev(ten.ID)
+	failure := func(filter string, n int64, last string) store.FilterFailure {
+		return store.FilterFailure{Filter: filter, FilterErrors: hook.FilterErrors{Count: n, Last: last, At: w.now}}
+	}
+	add := func(f store.FilterFailure) hook.Endpoint {
+		w.t.Helper()
+		w.check(w.db.AddFilterErrors(w.ctx(), map[hook.ID]store.FilterFailure{e.ID: f, w.id(): f}), "AddFilterErrors")
+		got, err := w.db.EndpointByID(w.ctx(), ten.ID, e.ID)
+		w.check(err, "EndpointByID")
+		return got
+	}
+	w.check(w.db.AddFilterErrors(w.ctx(), nil), "AddFilterErrors of none")
+	add(failure(e.Filter, 2, "first"))
+	w.pass(time.Minute)
+	want := e
+	want.FilterErrors = hook.FilterErrors{Count: 5, Last: "second", At: w.now}
+	w.same(add(failure(e.Filter, 3, "second")), want, "endpoint after five errors")
+	w.same(add(failure("another filter", 3, "third")), want, "endpoint after errors of another filter")
+	w.same(w.configRev(ten.ID), rev, "revision of the configuration")
+
+	change := want
+	change.Description, change.FilterErrors = "other", hook.FilterErrors{}
+	got, err := w.db.UpdateEndpoint(w.ctx(), change, w.audit(ten.ID, "endpoint.update"))
+	w.check(err, "UpdateEndpoint")
+	w.same(got.FilterErrors, want.FilterErrors, "errors after another change")
+	got.Filter = "payload.a > 2"
+	got, err = w.db.UpdateEndpoint(w.ctx(), got, w.audit(ten.ID, "endpoint.update"))
+	w.check(err, "UpdateEndpoint")
+	w.same(got.FilterErrors, hook.FilterErrors{}, "errors of a new filter")
+	got, err = w.db.EndpointByID(w.ctx(), ten.ID, other.ID)
+	w.check(err, "EndpointByID")
+	w.same(got, other, "another endpoint")
 }
 
 func endpointConfigRev(w *world) {

@@ -293,6 +293,13 @@ func TestEditingShowsWhatChangesAndRemovesWhatIsGone(t *testing.T) {
 	p.Has(`name="version" value="2"`, `value="https://mine.example/in"`)
 	form.Set("version", "2")
 	b.Done(path, form).Says("The endpoint is changed.", "mine.example")
+	form.Set("version", "3")
+	form.Set("filter", "payload.total >")
+	b.Post(path, form).Says("at character 15")
+	form.Set("filter", "payload.total > 100")
+	form.Set("body", "slack")
+	b.Done(path, form).Says("The endpoint is changed.", "Gets events for which payload.total > 100 is true")
+	b.Open(path).Has(`value="payload.total &gt; 100"`, `<option value="slack" selected>Slack</option>`)
 	form.Del("version")
 	b.Post(path, form).Says("The form does not say which version it changes.")
 }

@@ -80,7 +80,7 @@ func newForm(v *site.Visit, f *site.Form, e *view.Endpoint) (*formContent, error
 	for _, s := range []string{"standard", "standard_ed25519", "stripe"} {
 		c.Schemes = append(c.Schemes, words.SignatureOf(s))
 	}
-	for _, s := range []string{"payload", "envelope"} {
+	for _, s := range []string{"payload", "envelope", "cloudevents", "cloudevents_binary", "slack", "discord", "teams"} {
 		c.Bodies = append(c.Bodies, words.BodyOf(s))
 	}
 	if level, err := levelOf(f.Values); err == nil {
@@ -231,7 +231,7 @@ func showPreview(v *site.Visit, e *view.Endpoint, in map[string]any) (site.Done,
 func fieldChanges(typed url.Values, e *view.Endpoint) []change {
 	var out []change
 	was := valuesOfEndpoint(e)
-	for _, name := range []string{"url", "types", "uid", "description", "headers", "signature", "stripe_header", "body", "trace_context", "metadata"} {
+	for _, name := range []string{"url", "types", "filter", "uid", "description", "headers", "signature", "stripe_header", "body", "trace_context", "metadata"} {
 		from, to := was[name], typed[name]
 		if name == "types" {
 			from, to = typesOf(was.Get(name)), typesOf(typed.Get(name))
@@ -251,7 +251,7 @@ func bodyOf(f url.Values) (map[string]any, error) {
 		return nil, err
 	}
 	in := map[string]any{
-		"url": strings.TrimSpace(f.Get("url")), "types": typesOf(f.Get("types")), "description": strings.TrimSpace(f.Get("description")),
+		"url": strings.TrimSpace(f.Get("url")), "types": typesOf(f.Get("types")), "filter": strings.TrimSpace(f.Get("filter")), "description": strings.TrimSpace(f.Get("description")),
 		"policy": level, "signatures": signaturesOf(f),
 	}
 	for _, name := range []string{"body", "trace_context"} {
@@ -326,7 +326,7 @@ func pairsOf(field, text string) (map[string]any, error) {
 // valuesOfEndpoint is an endpoint as the form shows it.
 func valuesOfEndpoint(e *view.Endpoint) url.Values {
 	f := url.Values{
-		"url": {e.URL}, "types": {strings.Join(e.Types, ", ")}, "uid": {site.Either(e.UID, "")}, "description": {e.Description},
+		"url": {e.URL}, "types": {strings.Join(e.Types, ", ")}, "filter": {site.Either(e.Filter, "")}, "uid": {site.Either(e.UID, "")}, "description": {e.Description},
 		"headers": {lines(e.Headers)}, "metadata": {lines(e.Metadata)}, "body": {e.Body}, "trace_context": {e.TraceContext}, "version": {strconv.FormatInt(e.Version, 10)},
 	}
 	for _, s := range e.Signatures {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/api/sse"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 )
 
@@ -236,8 +237,9 @@ func (p *Page) isFor(m *Me) bool {
 func (s *Site) askLogin(w http.ResponseWriter, r *http.Request) {
 	if wantsStream(r) {
 		// Its page stands open with what was true when the browser was last here.
-		w.Header().Set("Content-Type", "text/event-stream")
-		(&stream{w: w, out: http.NewResponseController(w)}).end()
+		if t := (&stream{to: sse.NewWriter(w)}); t.to.Begin() {
+			t.end()
+		}
 		return
 	}
 	if s.cameByLink(r) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/api/sse"
 	"github.com/breakwaterhq/breakwater/internal/portal"
 	"github.com/breakwaterhq/breakwater/internal/ui/session"
 )
@@ -62,7 +63,7 @@ type Site struct {
 	mux       *http.ServeMux
 	templates *template.Template
 	guard     *http.CrossOriginProtection
-	streams   *streams
+	streams   *sse.Room[[16]byte]
 	brand     sheet
 }
 
@@ -77,7 +78,7 @@ func New(cfg Config) (*Site, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Site{cfg: cfg, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), streams: newStreams(), brand: newSheet(cfg.Vendor.Color)}
+	s := &Site{cfg: cfg, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(), streams: sse.NewRoom[[16]byte](maxStreams, maxStreamsOfSession), brand: newSheet(cfg.Vendor.Color)}
 	var err error
 	if s.templates, err = readTemplates(cfg.Assets, cfg.Sections); err != nil {
 		return nil, err
@@ -165,4 +166,4 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Stop ends all streams: their browsers come back to whoever serves then.
-func (s *Site) Stop() { s.streams.stop() }
+func (s *Site) Stop() { s.streams.Stop() }

@@ -2,18 +2,15 @@ package site
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/api/sse"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 )
 
@@ -31,57 +28,10 @@ const (
 	looksKept = 3
 	// frameEvery is how often that includes what surrounds the page, and names.
 	frameEvery = 10 * time.Second
-	// streamWrite is how long a browser may take to read what it is sent.
-	streamWrite = 10 * time.Second
-	// streamRetry is when a browser comes back after its stream has ended.
-	streamRetry = 2 * time.Second
 	// maxStreams bounds the open pages, all and of one session.
 	maxStreams          = 500
 	maxStreamsOfSession = 20
 )
-
-// streams are the pages that are open now.
-type streams struct {
-	mu      sync.Mutex
-	open    int
-	of      map[[16]byte]int
-	lagging map[[16]byte]bool // dropped because they read too slowly, and not told yet
-	stopped context.Context
-	stop    context.CancelFunc
-}
-
-func newStreams() *streams {
-	s := &streams{of: make(map[[16]byte]int), lagging: make(map[[16]byte]bool)}
-	s.stopped, s.stop = context.WithCancel(context.Background())
-	return s
-}
-
-// enter makes room for a stream; leave gives it back.
-func (s *streams) enter(session [16]byte) (lagged, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open >= maxStreams || s.of[session] >= maxStreamsOfSession || s.stopped.Err() != nil {
-		return false, false
-	}
-	s.open++
-	s.of[session]++
-	lagged = s.lagging[session]
-	delete(s.lagging, session)
-	return lagged, true
-}
-
-func (s *streams) leave(session [16]byte, lagged bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
-	s.of[session]--
-	if s.of[session] == 0 {
-		delete(s.of, session)
-	}
-	if lagged && len(s.lagging) < maxStreams {
-		s.lagging[session] = true
-	}
-}
 
 // Again reports whether the page is there already, and looked at again for what has
 // changed: what takes long is left to that.
@@ -101,21 +51,18 @@ func (s *Site) stream(w http.ResponseWriter, v *Visit, p *Page) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	lagged, ok := s.streams.enter(v.session.ID)
-	if !ok {
+	lagged, err := s.streams.Enter(v.session.ID)
+	if err != nil {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "Too many pages are open.", http.StatusServiceUnavailable)
 		return
 	}
-	t := &stream{site: s, page: p, visit: v, w: w, out: http.NewResponseController(w), sent: make(map[string]uint64)}
-	defer func() { s.streams.leave(v.session.ID, t.lagged) }()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	if !t.write(fmt.Sprintf("retry: %d\n\n", streamRetry.Milliseconds())) {
+	t := &stream{site: s, page: p, visit: v, to: sse.NewWriter(w), sent: make(map[string]uint64)}
+	defer func() { s.streams.Leave(v.session.ID, t.to.Lagged()) }()
+	if !t.to.Begin() {
 		return
 	}
-	if lagged && !t.send("lagged", map[string]string{"why": "This browser read too slowly. What it missed is here now."}) {
+	if lagged && !t.to.Send("lagged", map[string]string{"why": "This browser read too slowly. What it missed is here now."}) {
 		return
 	}
 	var looks looks
@@ -127,7 +74,7 @@ func (s *Site) stream(w http.ResponseWriter, v *Visit, p *Page) {
 		select {
 		case <-v.Request.Context().Done():
 			return
-		case <-s.streams.stopped.Done():
+		case <-s.streams.Stopped():
 			return
 		case <-time.After(looks.pause(time.Since(began))):
 		}
@@ -154,12 +101,10 @@ type stream struct {
 	site   *Site
 	page   *Page
 	visit  *Visit
-	w      http.ResponseWriter
-	out    *http.ResponseController
+	to     *sse.Writer
 	sent   map[string]uint64 // hash of each block
 	around *Frame            // as it was read last
 	readAt time.Time         // then, by the clock of the kernel
-	lagged bool
 
 	endpoints map[string]*view.Endpoint // and those that pages asked for since
 	tenants   map[string]string
@@ -199,7 +144,7 @@ func (t *stream) refresh() bool {
 		if v != nil && v.Request.Context().Err() != nil {
 			return false
 		}
-		return t.send("trouble", map[string]string{"why": "The page cannot be read now."})
+		return t.to.Send("trouble", map[string]string{"why": "The page cannot be read now."})
 	}
 	for _, name := range append([]string{"nav-alerts"}, t.page.Live...) {
 		var b bytes.Buffer
@@ -212,42 +157,13 @@ func (t *stream) refresh() bool {
 			continue
 		}
 		t.sent[name] = hash
-		if !t.send("swap", map[string]string{"live": name, "html": b.String()}) {
+		if !t.to.Send("swap", map[string]string{"live": name, "html": b.String()}) {
 			return false
 		}
 	}
-	return t.send("now", map[string]string{"at": v.Now.UTC().Format(time.RFC3339)})
+	return t.to.Send("now", map[string]string{"at": v.Now.UTC().Format(time.RFC3339)})
 }
 
 // end tells the browser that its session is over: it loads the page again, and is asked
 // to log in.
-func (t *stream) end() { t.send("ended", map[string]string{"why": "Your session has ended."}) }
-
-// send writes an event. It reports whether the browser took it.
-func (t *stream) send(event string, data any) bool {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text) // ends with a newline
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(data); err != nil {
-		return false
-	}
-	return t.write("event: " + event + "\ndata: " + text.String() + "\n")
-}
-
-func (t *stream) write(text string) bool {
-	// The clock of the kernel, not that of the pages.
-	err := t.out.SetWriteDeadline(time.Now().Add(streamWrite))
-	if err == nil {
-		_, err = t.w.Write([]byte(text))
-	}
-	if err == nil {
-		err = t.out.Flush()
-	}
-	t.lagged = errors.Is(err, context.DeadlineExceeded) || isTimeout(err)
-	return err == nil
-}
-
-func isTimeout(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
-}
+func (t *stream) end() { t.to.Send("ended", map[string]string{"why": "Your session has ended."}) }

@@ -215,8 +215,13 @@ var (
 		"stripe":           {Word: "Stripe style", Meaning: "the header that Stripe made popular"},
 	}
 	bodies = vocabulary{
-		"payload":  {Word: "as it came", Meaning: "the bytes that were published"},
-		"envelope": {Word: "envelope", Meaning: "wrapped with its type and time"},
+		"payload":            {Word: "as it came", Meaning: "the bytes that were published"},
+		"envelope":           {Word: "envelope", Meaning: "wrapped with its type and time"},
+		"cloudevents":        {Word: "CloudEvents", Meaning: "structured: one JSON object around the payload"},
+		"cloudevents_binary": {Word: "CloudEvents, binary", Meaning: "the bytes that were published, described by ce- headers"},
+		"slack":              {Word: "Slack", Meaning: "a message for an incoming webhook of Slack"},
+		"discord":            {Word: "Discord", Meaning: "a message for a webhook of Discord"},
+		"teams":              {Word: "Microsoft Teams", Meaning: "an adaptive card for a webhook of Teams"},
 	}
 	traceContexts = vocabulary{
 		"off":     {Word: "not sent", Meaning: "the endpoint learns nothing of the publisher's trace"},

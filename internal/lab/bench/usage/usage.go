@@ -89,8 +89,8 @@ func of(pid int) (u Usage, reaped time.Duration, err error) {
 		Peak:    int64(status.VmHWM),
 		Now:     int64(status.VmRSS), // the next best figure: shared pages count several times
 	}
-	if shares, err := p.ProcSMapsRollup(); err == nil {
-		u.Now = int64(shares.Pss)
+	if share, ok := proportional(p); ok {
+		u.Now = share
 	}
 	return u, time.Duration(stat.CUTime+stat.CSTime) * tick, nil
 }
