@@ -62,7 +62,7 @@ var views = []view{
 	{name: "alerts-rules", path: "/ui/alerts/rules", see: "retry_storm"},
 	{name: "channels", path: "/ui/alerts/channels", see: "on call"},
 	{name: "channel-new", path: "/ui/alerts/channels/new", see: "New channel"},
-	{name: "playground", path: "/ui/playground", see: "Playground"},
+	{name: "playground", path: "/ui/playground?run=1", see: "Simulated outage"},
 	{name: "playground-save", path: "/ui/playground/save?preset=quick", see: "Save as policy"},
 	{name: "not-found", path: "/ui/nothing-here", see: "no such page", status: 404},
 }

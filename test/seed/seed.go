@@ -47,6 +47,8 @@ type writer struct {
 	epochs [hook.Shards]int64
 	policy hook.PolicyHash
 	places Places
+
+	replayed hook.ReplayJob // yesterday
 }
 
 const leaseTTL = time.Minute

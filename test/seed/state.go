@@ -120,13 +120,16 @@ func (w *writer) writeReplay(ctx context.Context, all []*destination) error {
 			State: hook.ReplayDone, PerMinute: 100, CurrentPerMinute: 800, Ramp: 2, MaxMultiple: 10, PauseErrorPercent: 10,
 			Cursor: hook.IDFloor(at), EndID: hook.IDFloor(at), Total: 4218,
 			Counts:    hook.ReplayCounts{Fed: 4218, Delivered: 4211, Failed: 7, Answers: 4218, Errors: 2, Refused: 7},
-			CreatedBy: "key ops", CreatedAt: at, UpdatedAt: end, StartedAt: at, FinishedAt: end, Version: 3,
+			CreatedBy: "key ops", CreatedAt: at, UpdatedAt: end, StartedAt: at, FinishedAt: end, Version: 1,
 		}
 		shown := hook.ReplayPrefix.Format(j.ID)
 		if err := w.db.CreateReplay(ctx, j, w.audit(d.of.id, at, "key ops", "replay.create", shown, map[string]any{"total": j.Total})); err != nil {
 			return fmt.Errorf("replay: %w", err)
 		}
-		w.places.Replays["done"] = shown
+		if _, err := w.db.UpdateReplay(ctx, j, nil); err != nil {
+			return fmt.Errorf("end of the replay: %w", err)
+		}
+		w.places.Replays["done"], w.replayed = shown, j
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
 	"github.com/breakwaterhq/breakwater/internal/store/postgres"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
@@ -23,7 +24,24 @@ func Story(ctx context.Context, dir, encryptionKey string, now time.Time) (*Plac
 	if err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
 	}
+	if err := countReplay(ctx, path, &w.replayed); err != nil {
+		return nil, fmt.Errorf("seed: counts of the replay: %w", err)
+	}
 	return &w.places, keepFigures(ctx, path, records)
+}
+
+// countReplay puts down what became of a replay. The store does it with each result,
+// and those of yesterday are not all there.
+func countReplay(ctx context.Context, path string, j *hook.ReplayJob) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	c := &j.Counts
+	_, err = db.ExecContext(ctx, `UPDATE replays SET fed = ?, delivered = ?, failed = ?, answers = ?, errors = ?, refused = ? WHERE id = ?`,
+		c.Fed, c.Delivered, c.Failed, c.Answers, c.Errors, c.Refused, j.ID)
+	return err
 }
 
 // BulkSQLite is Bulk into a new data folder.
