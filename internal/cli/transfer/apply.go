@@ -242,6 +242,12 @@ func (i *importer) followUp(ctx context.Context, s *step, at string) error {
 	if action == "" {
 		return nil
 	}
+	if s.status == "paused" && s.stored != nil && str(s.stored.object[statusField]) == "disabled" {
+		// The API pauses no endpoint that is off, which is more. It is on for a moment.
+		if err := i.call(ctx, http.MethodPost, at+"/resume", object{}, nil); err != nil {
+			return err
+		}
+	}
 	return i.call(ctx, http.MethodPost, at+"/"+action, object{}, nil)
 }
 

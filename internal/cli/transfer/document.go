@@ -239,6 +239,9 @@ func (r *reader) value(it *item, f *field, path string, n *yaml.Node) {
 }
 
 func (f form) fits(v any) bool {
+	if f == value {
+		return true
+	}
 	switch v := v.(type) {
 	case string:
 		return f == text

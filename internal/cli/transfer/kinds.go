@@ -22,6 +22,7 @@ const (
 	names   form = "names with texts"
 	tree    form = "a mapping"
 	objects form = "a list of mappings"
+	value   form = "a value" // whatever JSON has
 )
 
 // field is one field of a kind. What the document leaves out has its usual value.
@@ -37,6 +38,7 @@ type field struct {
 	sparse   bool // a zero in it is the same as nothing
 	apart    bool // has a way of its own into the server
 	byKey    bool // left out when it is made means: the same as the key
+	whole    bool // a change replaces it; nulls in it mean something
 }
 
 // kind is one kind of objects.
@@ -90,6 +92,7 @@ var kinds = []*kind{
 					{name: "url", form: text, required: true},
 					{name: "description", form: text, usual: ""},
 					{name: "types", form: texts, usual: []any{"*"}},
+					{name: "filter", form: text},
 					{name: "policy", form: tree, usual: noMapping},
 					{name: "signatures", form: objects, kept: true},
 					{name: "body", form: text, usual: "payload"},
@@ -98,6 +101,14 @@ var kinds = []*kind{
 					{name: "metadata", form: names, usual: noMapping},
 					{name: statusField, form: text, kept: true, apart: true},
 					{name: secretsField, form: texts, kept: true, apart: true},
+				},
+			},
+			{
+				section: "event_types", noun: "event type", key: "type", list: "v1/tenants/TENANT/event-types", byKey: true,
+				fields: []field{
+					{name: "description", form: text, usual: ""},
+					{name: "schema", form: value, whole: true},
+					{name: "example", form: value, whole: true},
 				},
 			},
 		},

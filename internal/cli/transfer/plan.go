@@ -240,6 +240,8 @@ func (p *planner) compare(ctx context.Context, it *item, have *stored, prefix st
 		case f.same(want, is):
 		case f.fixed:
 			p.bad(it.path+"."+f.name, "cannot change; give the new one another %s, or delete this one first", k.key)
+		case f.whole:
+			st.set(f.name, want)
 		default:
 			st.set(f.name, difference(is, want))
 		}

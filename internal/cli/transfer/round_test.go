@@ -135,9 +135,17 @@ func (d draw) document() string {
 			fmt.Fprintf(&b, "      - uid: ep-%d\n        url: http://127.0.0.1:%d/hook?a=b\n", j, 9000+d.IntN(100))
 			for _, line := range []string{
 				"description: " + d.words(), "types: [order.*, " + d.pick("a.b", "c") + "]", "policy: {preset: " + d.pick(policies...) + "}",
-				"signatures: [{scheme: standard}, {scheme: stripe, header: X-Sig}]", "body: envelope", "trace_context: forward",
+				"signatures: [{scheme: standard}, {scheme: stripe, header: X-Sig}]", "body: " + d.pick("envelope", "slack", "cloudevents"), "filter: 'payload.total > 100'", "trace_context: forward",
 				"headers: {X-One: one, X-Two: " + d.pick("two", "2.0") + "x}", "metadata: {k: " + d.words() + "}", "status: " + d.pick("active", "paused", "disabled"),
 			} {
+				b.WriteString(d.maybe("        " + line + "\n"))
+			}
+		}
+		b.WriteString("    event_types:\n")
+		for j := range d.IntN(3) {
+			fmt.Fprintf(&b, "      - type: order.t%d\n", j)
+			schema, example := d.pick("true", "{type: object, properties: {a: {enum: [null, 1, '1']}}}", "{type: object, additionalProperties: {}}"), d.pick("{a: null}", "{}", "{a: 1}")
+			for _, line := range []string{"description: " + d.words(), "schema: " + schema, "example: " + example} {
 				b.WriteString(d.maybe("        " + line + "\n"))
 			}
 		}

@@ -140,8 +140,12 @@ func (f *field) normal(v any) any {
 // same compares two values of the field. A null in a policy says where a value comes
 // from; a change of an object cannot bring one, so it is not looked at.
 func (f *field) same(a, b any) bool {
-	x, errX := json.Marshal(withoutNulls(f.normal(a)))
-	y, errY := json.Marshal(withoutNulls(f.normal(b)))
+	a, b = f.normal(a), f.normal(b)
+	if !f.whole {
+		a, b = withoutNulls(a), withoutNulls(b)
+	}
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
