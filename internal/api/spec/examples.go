@@ -10,6 +10,8 @@ import (
 var requests = map[string]any{
 	"send-event":                    obj{"type": "order.paid", "payload": obj{"order": "A-1042", "total": 99.5}},
 	"send-events":                   obj{"events": []any{obj{"type": "order.paid", "payload": obj{"order": "A-1042"}, "idempotency_key": "order-A-1042-paid"}}},
+	"create-event-type":             obj{"type": "order.paid", "description": "An order was paid in full", "schema": orderSchema, "example": obj{"order": "A-1042", "total": 99.5}},
+	"change-event-type":             obj{"description": "An order was paid"},
 	"create-endpoint":               obj{"url": "https://example.com/webhooks", "types": []any{"order.*"}, "description": "Orders of the shop"},
 	"change-endpoint":               obj{"types": []any{"order.*", "refund.made"}, "policy": obj{"preset": "quick"}},
 	"test-endpoint":                 obj{"type": "breakwater.test", "payload": obj{"message": "Hello"}},
@@ -34,6 +36,8 @@ var requests = map[string]any{
 }
 
 type obj = map[string]any
+
+var orderSchema = obj{"type": "object", "required": []any{"order", "total"}, "properties": obj{"order": obj{"type": "string"}, "total": obj{"type": "number"}}}
 
 const (
 	aTenant   = "ten_07yqht7ac0406"

@@ -3,6 +3,7 @@ package spec
 // tags are the groups of operations, in the order in which a reader needs them.
 var tags = []tag{
 	{"events", "What you hand over: a type and a payload. An event is stored before it is answered, then delivered to every endpoint that matches."},
+	{"event-types", "What your events look like: a description, an example and a schema for each type, which payloads are held against."},
 	{"endpoints", "Where events go: URLs with their types, policy, signatures and secrets, and the switches that pause, resume and test them."},
 	{"secrets", "What signs the requests to an endpoint, and how it is replaced."},
 	{"deliveries", "One event on its way to one endpoint: its status, what it waits for, and the commands to retry or cancel it."},
@@ -95,8 +96,12 @@ var operations = map[string]string{
 	"get-stats":        "Counts, rates and latencies of a window, with a series of equal steps, and how lanes are now.",
 	"get-tenant-stats": "Counts, rates and latencies of a window, with a series of equal steps, and how lanes are now.",
 
-	"list-presets":   "Complete policies that are part of the program, with the plan of retries that each gives.",
-	"get-preset":     "A complete policy that is part of the program, with the plan of retries that it gives.",
+	"list-presets":      "Complete policies that are part of the program, with the plan of retries that each gives.",
+	"get-preset":        "A complete policy that is part of the program, with the plan of retries that it gives.",
+	"list-event-types":  "By creation, newest first. A type need not be known here to be sent.",
+	"get-event-type":    "With its schema and its example.",
+	"change-event-type": "A merge patch of its fields: what is absent stays, null clears. A schema is replaced as a whole, and applies to events that are accepted from now on.",
+
 	"list-policies":  "Policies that the operator saved; tenants and endpoints refer to them by name.",
 	"get-policy":     "With the number of tenants and endpoints that refer to it.",
 	"delete-policy":  "Refused with 409 while a tenant or an endpoint refers to it.",
