@@ -73,7 +73,7 @@ func readDocument(stdin io.Reader, file string) (json.RawMessage, error) {
 	if file == "-" {
 		data, err = io.ReadAll(io.LimitReader(stdin, maxDocument))
 	} else {
-		data, err = os.ReadFile(file) //nolint:gosec // the user names the file
+		data, err = os.ReadFile(file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)

@@ -23,7 +23,7 @@ func TestManual(t *testing.T) {
 	}
 	const page = "../../docs/cli.md"
 	if *update {
-		if err := os.WriteFile(page, want, 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(page, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +32,7 @@ func TestManual(t *testing.T) {
 	}
 	// Whoever reads about a command sees how it is used.
 	for _, section := range strings.Split(string(want), "\n## ")[4:] {
-		for _, command := range strings.Split(section, "\n### ") {
+		for command := range strings.SplitSeq(section, "\n### ") {
 			name, text, _ := strings.Cut(command, "\n")
 			_, usage, used := strings.Cut(text, "\nUsage: ")
 			if used && !strings.Contains(usage, "```text\n"+name) {

@@ -82,7 +82,7 @@ func (g *guard) refuse(n ast.Node, format string, args ...any) {
 }
 
 // Visit implements ast.Visitor.
-func (g *guard) Visit(node *ast.Node) {
+func (g *guard) Visit(node *ast.Node) { //nolint:gocritic // the interface has it so
 	switch n := (*node).(type) {
 	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode,
 		*ast.PointerNode, *ast.PredicateNode, *ast.ConditionalNode, *ast.ChainNode, *ast.MemberNode, *ast.ArrayNode:
@@ -117,7 +117,7 @@ func (g *guard) Visit(node *ast.Node) {
 
 // charge makes the expression pay: operators become calls that count what they do, and
 // every turn of a loop counts the parts that it evaluates.
-func charge(node *ast.Node) error {
+func charge(node *ast.Node) error { //nolint:gocritic // it replaces the node
 	c := &cashier{sizes: make(map[ast.Node]int)}
 	ast.Walk(node, c)
 	if c.err != nil {
@@ -132,7 +132,7 @@ type cashier struct {
 }
 
 // Visit implements ast.Visitor.
-func (c *cashier) Visit(node *ast.Node) {
+func (c *cashier) Visit(node *ast.Node) { //nolint:gocritic // the interface has it so
 	n := *node
 	size := 1
 	for _, child := range childrenOf(n) {

@@ -162,7 +162,7 @@ func (c *catalog) read(ctx context.Context, tenant hook.ID) (*view, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read event types: %w", orUnavailable(err))
 		}
-		if t.ConfigRev == rev && t.ConfigRev == typesRev {
+		if rev == t.ConfigRev && typesRev == t.ConfigRev {
 			return c.view(t, endpoints, types), nil
 		}
 	}

@@ -106,8 +106,8 @@ func (in *Ingest) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-			defer cancel()
 			in.failing.flush(last)
+			cancel()
 			return nil
 		case <-tick.C:
 		}

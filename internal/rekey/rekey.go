@@ -8,6 +8,7 @@
 package rekey
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -227,7 +228,7 @@ func (r *run) seal(ctx context.Context, values []store.SealedValue) error {
 			if len(r.out.Problems) < maxProblems {
 				r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s: %v", Name(v), err))
 			}
-		case string(anew) != string(v.Sealed):
+		case !bytes.Equal(anew, v.Sealed):
 			changes = append(changes, store.Resealed{SealedValue: v, KeyID: keyID, Anew: anew})
 		}
 	}

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -79,9 +80,7 @@ func escapeFence(r rune) string {
 func teams(e *hook.Event) []byte {
 	run := func(text string, more object) object {
 		all := object{"type": "TextRun", "text": text}
-		for k, v := range more {
-			all[k] = v
-		}
+		maps.Copy(all, more)
 		return object{"type": "RichTextBlock", "inlines": []object{all}}
 	}
 	return message(object{

@@ -12,7 +12,7 @@ import (
 )
 
 // maxPreview bounds the part of a payload that is laid out, in bytes: no message shows
-// more, and how deep and how long a payload is is its publisher's choice.
+// more, and the publisher chooses how deep and how long a payload is.
 const maxPreview = 32 << 10
 
 // preview is the beginning of a payload for people: JSON laid out, other texts as they

@@ -55,7 +55,7 @@ func TestBodies(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want, err := os.ReadFile(file) //nolint:gosec // a name of this test
+		want, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

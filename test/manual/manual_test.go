@@ -100,7 +100,7 @@ func run(t *testing.T, page string, blocks []block) {
 	server, sink := freePort(t), freePort(t)
 	script = strings.NewReplacer("127.0.0.1:8080", server, "127.0.0.1:9000", sink, "bin/breakwater", "breakwater").Replace(script)
 
-	bash := exec.CommandContext(t.Context(), "bash", "-c", prelude+script) //nolint:gosec // the pages of this repository
+	bash := exec.CommandContext(t.Context(), "bash", "-c", prelude+script)
 	var out bytes.Buffer
 	bash.Dir, bash.Stdout, bash.Stderr = folder, &out, &out
 	bash.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "HOME="+folder,
@@ -141,7 +141,7 @@ func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", program.AnyPort())
-		l, err := net.Listen("tcp", address) //nolint:noctx // closed at once
+		l, err := net.Listen("tcp", address)
 		if err == nil {
 			_ = l.Close()
 			return address

@@ -164,7 +164,7 @@ func (d *Document) saw(s string) {
 
 // longFraction finds more decimals than a person or a program makes sense of: more
 // than six digits that count.
-var longFraction = regexp.MustCompile(`^-?(0\.0*[1-9][0-9]{6,}|[0-9]+\.[0-9]{7,})`)
+var longFraction = regexp.MustCompile(`^-?(0\.0*[1-9]\d{6,}|\d+\.\d{7,})`)
 
 // checkNumbers refuses numbers that show how they were computed.
 func checkNumbers(body []byte) error {

@@ -28,21 +28,33 @@ var problemAnswers = []problemAnswer{
 	{http.StatusUnauthorized, "Unauthenticated", "There is no key, or none that is valid.", "WWW-Authenticate", example(errUnauthorized)},
 	{http.StatusForbidden, "Forbidden", "The scope of the key does not allow it.", "", example(errForbidden(hook.ScopeTenantSend))},
 	{http.StatusNotFound, "NotFound", "There is no such object, or the key may not see it.", "", example(errNotFound)},
-	{http.StatusConflict, "Conflict", "Something stands in the way: the state of the object (code state_conflict, with the member current), " +
-		"a name that is taken, or an Idempotency-Key that was used for another request.", "",
-		example(Conflict("closed", "the breaker is closed: there is nothing to probe"))},
-	{http.StatusPreconditionFailed, "VersionMismatch", "The object has moved on since the version in If-Match.", "",
-		example(NewProblem(http.StatusPreconditionFailed, "version_mismatch", hook.ErrVersionMismatch.Error()))},
+	{
+		http.StatusConflict, "Conflict", "Something stands in the way: the state of the object (code state_conflict, with the member current), " +
+			"a name that is taken, or an Idempotency-Key that was used for another request.", "",
+		example(Conflict("closed", "the breaker is closed: there is nothing to probe")),
+	},
+	{
+		http.StatusPreconditionFailed, "VersionMismatch", "The object has moved on since the version in If-Match.", "",
+		example(NewProblem(http.StatusPreconditionFailed, "version_mismatch", hook.ErrVersionMismatch.Error())),
+	},
 	{http.StatusRequestEntityTooLarge, "TooLarge", "The body, or a payload in it, is too large.", "", example(TooLarge(maxControlBody))},
 	{http.StatusUnsupportedMediaType, "UnsupportedMediaType", "The body is compressed or is not JSON.", "", example(errMediaType("the body must be application/json"))},
-	{http.StatusUnprocessableEntity, "Invalid", "A parameter is unknown, or fields broke a rule: each is named in errors, with the rule.", "",
-		example(FieldError("url", "required", "is required").problem())},
-	{http.StatusTooManyRequests, "TooManyRequests", "Too much at once: requests of this key or address, or events of this tenant.", "Retry-After",
-		example(NewProblem(http.StatusTooManyRequests, "rate_limited", "too many requests with wrong keys from this address"))},
-	{http.StatusServiceUnavailable, "Unavailable", "It passes by itself: the store does not answer, the server is busy or about to stop.", "Retry-After",
-		example(NewProblem(http.StatusServiceUnavailable, "store_unavailable", hook.ErrStoreUnavailable.Error()))},
-	{http.StatusInsufficientStorage, "StorageFull", "There is no room left: on the disk, or for this tenant.", "Retry-After",
-		example(NewProblem(http.StatusInsufficientStorage, "disk_full", hook.ErrStoreFull.Error()))},
+	{
+		http.StatusUnprocessableEntity, "Invalid", "A parameter is unknown, or fields broke a rule: each is named in errors, with the rule.", "",
+		example(FieldError("url", "required", "is required").problem()),
+	},
+	{
+		http.StatusTooManyRequests, "TooManyRequests", "Too much at once: requests of this key or address, or events of this tenant.", "Retry-After",
+		example(NewProblem(http.StatusTooManyRequests, "rate_limited", "too many requests with wrong keys from this address")),
+	},
+	{
+		http.StatusServiceUnavailable, "Unavailable", "It passes by itself: the store does not answer, the server is busy or about to stop.", "Retry-After",
+		example(NewProblem(http.StatusServiceUnavailable, "store_unavailable", hook.ErrStoreUnavailable.Error())),
+	},
+	{
+		http.StatusInsufficientStorage, "StorageFull", "There is no room left: on the disk, or for this tenant.", "Retry-After",
+		example(NewProblem(http.StatusInsufficientStorage, "disk_full", hook.ErrStoreFull.Error())),
+	},
 }
 
 // unforeseen is the answer of a request that failed in a way that nobody foresaw.

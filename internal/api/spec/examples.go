@@ -183,8 +183,8 @@ func (c *completion) example(at, member string, schema map[string]any, depth int
 	if name, ok := strings.CutPrefix(text(schema["$ref"]), schemaRef); ok {
 		return c.example(name, "", object(c.schemas[name]), depth+1)
 	}
-	if any, ok := schema["anyOf"].([]any); ok {
-		return c.example(at, "", object(any[0]), depth+1)
+	if ways, ok := schema["anyOf"].([]any); ok {
+		return c.example(at, "", object(ways[0]), depth+1)
 	}
 	if enum, ok := schema["enum"].([]any); ok {
 		return enum[0], true

@@ -29,7 +29,7 @@ type Room[K comparable] struct {
 // NewRoom is room for so many streams.
 func NewRoom[K comparable](most, mostOfOne int) *Room[K] {
 	r := &Room[K]{most: most, mostOfOne: mostOfOne, of: make(map[K]int), lagging: make(map[K]bool)}
-	r.stopped, r.stop = context.WithCancel(context.Background())
+	r.stopped, r.stop = context.WithCancel(context.Background()) //nolint:gosec // Stop calls it
 	return r
 }
 
@@ -57,7 +57,8 @@ func (r *Room[K]) Leave(reader K, lagged bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.open--
-	if r.of[reader]--; r.of[reader] == 0 {
+	r.of[reader]--
+	if r.of[reader] == 0 {
 		delete(r.of, reader)
 	}
 	if lagged && len(r.lagging) < r.most {

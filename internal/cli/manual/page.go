@@ -98,7 +98,8 @@ func writeFlags(b *strings.Builder, flags, settings *pflag.FlagSet) {
 			hasSettings = true
 			return
 		}
-		if rows++; rows == 1 {
+		rows++
+		if rows == 1 {
 			b.WriteString("| Flag | Default | |\n|---|---|---|\n")
 		}
 		name := "--" + f.Name

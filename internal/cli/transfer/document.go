@@ -193,11 +193,12 @@ func (r *reader) item(k *kind, path string, n *yaml.Node) *item {
 			r.value(it, f, at, value)
 		case name == k.key, name == idField:
 			v, is := r.plain(at, value, 0).(string)
-			if !is || v == "" {
+			switch {
+			case !is || v == "":
 				r.bad(at, value, "must be a text")
-			} else if name == idField {
+			case name == idField:
 				it.id = v
-			} else {
+			default:
 				it.key = v
 			}
 		default:
@@ -269,7 +270,8 @@ func all[T any](values []any) bool {
 // plain turns a node into what JSON has.
 func (r *reader) plain(path string, n *yaml.Node, depth int) any {
 	n = r.follow(n)
-	if r.nodes++; r.nodes > maxNodes || depth > maxDepth {
+	r.nodes++
+	if r.nodes > maxNodes || depth > maxDepth {
 		if r.nodes <= maxNodes+1 {
 			r.bad(path, n, "is too large, or nested too deeply")
 		}

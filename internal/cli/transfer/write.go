@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -16,7 +17,7 @@ A field that is left out has its usual value, a section that is left out is left
 func writeDocument(w io.Writer, doc document) error {
 	root := mapping()
 	root.HeadComment = preface
-	if err := put(root, versionField, json.Number(fmt.Sprint(version))); err != nil {
+	if err := put(root, versionField, json.Number(strconv.Itoa(version))); err != nil {
 		return err
 	}
 	for _, k := range kinds {

@@ -59,14 +59,14 @@ func eventTypeRoundTrip(w *world) {
 func eventTypeBounds(w *world) {
 	ten := w.tenant()
 	t := w.eventType(ten, "a", `{"a":1}`) // 7 bytes
-	create := func(name, schema string, l store.TypeLimits) error {
-		t.ID, t.Type, t.Schema = w.id(), name, json.RawMessage(schema)
+	create := func(name string, l store.TypeLimits) error {
+		t.ID, t.Type, t.Schema = w.id(), name, json.RawMessage(`{}`)
 		return w.db.CreateEventType(w.ctx(), t, l, w.audit(ten.ID, "event_type.create"))
 	}
-	w.wantErr(create("a", `{}`, typeLimits), hook.ErrUIDTaken, "CreateEventType of a type that is there")
-	w.wantErr(create("b", `{}`, store.TypeLimits{Types: 1, SchemaBytes: 100}), hook.ErrTooManyTypes, "CreateEventType above the bound")
-	w.wantErr(create("b", `{}`, store.TypeLimits{Types: 2, SchemaBytes: 8}), hook.ErrSchemasTooLarge, "CreateEventType above the bound of bytes")
-	w.check(create("b", `{}`, store.TypeLimits{Types: 2, SchemaBytes: 9}), "CreateEventType within the bounds")
+	w.wantErr(create("a", typeLimits), hook.ErrUIDTaken, "CreateEventType of a type that is there")
+	w.wantErr(create("b", store.TypeLimits{Types: 1, SchemaBytes: 100}), hook.ErrTooManyTypes, "CreateEventType above the bound")
+	w.wantErr(create("b", store.TypeLimits{Types: 2, SchemaBytes: 8}), hook.ErrSchemasTooLarge, "CreateEventType above the bound of bytes")
+	w.check(create("b", store.TypeLimits{Types: 2, SchemaBytes: 9}), "CreateEventType within the bounds")
 	t.Version, t.Schema = 1, json.RawMessage(`{"b":1}`)
 	_, err := w.db.UpdateEventType(w.ctx(), t, store.TypeLimits{Types: 2, SchemaBytes: 13}, w.audit(ten.ID, "event_type.change"))
 	w.wantErr(err, hook.ErrSchemasTooLarge, "UpdateEventType above the bound of bytes")
