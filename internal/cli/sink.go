@@ -20,6 +20,7 @@ type sinkFlags struct {
 	listen    string
 	perPath   bool
 	secrets   []string
+	subscribe []string
 	secretFn  string
 	log       string
 }
@@ -38,13 +39,21 @@ While it runs:
                        {"down_for":"30s"}, {"next":[429]}, {"throttle_over":"20/s"}; also {"secrets":["whsec_…"]},
                        {"crash":true}, {"heal":true} (forget all behaviour), {"reset":true} (counts)
   POST /_sink/{path}   the same for one path; DELETE takes it back`,
-		Example: `  breakwater sink --crash-over 100/s
+		Example: `  breakwater sink --subscribe 'order.*'
+  breakwater sink --crash-over 100/s
   breakwater sink --throttle-over 20/s --retry-after 2
   breakwater sink --latency 200ms --refuse-over 50/s`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, closeLog, err := s.sinkConfig(&f)
 			if err != nil {
 				return err
+			}
+			if len(f.subscribe) > 0 {
+				secrets, err := s.subscribe(cmd.Context(), f.listen, f.subscribe)
+				if err != nil {
+					return errors.Join(err, closeLog())
+				}
+				cfg.Secrets = append(cfg.Secrets, secrets...)
 			}
 			receiver, err := sink.New(cfg)
 			if err != nil {
@@ -60,6 +69,7 @@ While it runs:
 func (f *sinkFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false // what belongs together stands together
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:9000", "address to listen on")
+	flags.StringSliceVar(&f.subscribe, "subscribe", nil, "have the server deliver events of these types here, such as 'order.*'; makes the endpoint sink-PORT if it is not there")
 	flags.StringArrayVar(&f.secrets, "secret", nil, "secret to verify with (whsec_…), repeatable; none: signatures are not checked")
 	flags.StringVar(&f.secretFn, "secret-file", "", "file with one secret per line")
 	flags.StringVar(&f.log, "log", "", "file for one JSON line per request")
