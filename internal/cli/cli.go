@@ -11,6 +11,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,9 @@ func Run(h Host) int {
 	err := root.ExecuteContext(ctx)
 	code := kit.ExitCode(err)
 	if err != nil && !errors.Is(err, kit.ErrSilent) && code != kit.ExitInterrupted {
-		s.Note("breakwater: %v", err)
+		// A wrong flag ends the reading of flags before --json may be read.
+		s.JSON = s.JSON || slices.Contains(h.Args, "--json")
+		s.TellFailure("", err)
 	}
 	return code
 }
@@ -120,6 +123,12 @@ func (s *session) rootCommand() *cobra.Command {
 	root.AddCommand(manual.Command(s.Session))
 	root.AddCommand(doctor.Command(s.Session, doctor.ThisMachine()))
 	root.AddCommand(transfer.Commands(s.Session)...)
+	root.InitDefaultCompletionCmd() // after all others, for it needs one
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			kit.Hold(cmd)
+		}
+	}
 	kit.AddExamples(root)
 	return root
 }
