@@ -44,7 +44,9 @@ func TestEventTypesAreDescribed(t *testing.T) {
 		t.Errorf("delete: exit %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	for _, args := range [][]string{
-		{"event-types", "create"}, {"event-types", "update", "order.paid"}, {"event-types", "create", "a", "--schema", broken},
+		{"event-types", "create"},
+		{"event-types", "update", "order.paid"},
+		{"event-types", "create", "a", "--schema", broken},
 		{"event-types", "create", "a", "--schema", filepath.Join(dir, "none")},
 	} {
 		if got := s.run(args...); got.code == 0 || got.stderr == "" {
