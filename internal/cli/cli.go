@@ -53,6 +53,28 @@ func Run(h Host) int {
 	return code
 }
 
+// strict makes the commands that come with the library fail for names that are not
+// there, as all others do.
+func strict(root *cobra.Command) {
+	root.InitDefaultCompletionCmd() // after all others, for it needs one
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			kit.Hold(cmd)
+		case "help":
+			cmd.Run, cmd.RunE = nil, func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil || len(rest) > 0 && found.HasSubCommands() {
+					return kit.UnknownCommand(found, args[len(args)-1])
+				}
+				found.InitDefaultHelpFlag()
+				return found.Help()
+			}
+		}
+	}
+}
+
 // watchSignals cancels on the first signal and ends the process on the second.
 func watchSignals(h Host, cancel context.CancelFunc) (stop func()) {
 	signals := h.Signals
@@ -123,12 +145,7 @@ func (s *session) rootCommand() *cobra.Command {
 	root.AddCommand(manual.Command(s.Session))
 	root.AddCommand(doctor.Command(s.Session, doctor.ThisMachine()))
 	root.AddCommand(transfer.Commands(s.Session)...)
-	root.InitDefaultCompletionCmd() // after all others, for it needs one
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
-			kit.Hold(cmd)
-		}
-	}
+	strict(root)
 	kit.AddExamples(root)
 	return root
 }

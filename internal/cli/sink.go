@@ -51,7 +51,7 @@ While it runs:
 			if err != nil {
 				return errors.Join(kit.Usage(sinkError(err)), closeLog())
 			}
-			return errors.Join(receiver.Run(cmd.Context()), closeLog())
+			return errors.Join(taken(receiver.Run(cmd.Context())), closeLog())
 		},
 	}
 	f.define(cmd.Flags())

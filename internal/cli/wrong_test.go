@@ -45,7 +45,8 @@ func (w *wrong) check(t *testing.T, environ []string) {
 		t.Errorf("exit %d, want %d; stdout %q, and stderr without %q or %q:\n%s", got.code, w.code, got.stdout, w.names, w.next, got.stderr)
 	}
 	got = runWith(environ, "", append(w.args[:len(w.args):len(w.args)], "--json")...)
-	line, _, _ := strings.Cut(got.stderr, "\n")
+	line := strings.TrimSpace(got.stderr)
+	line = line[strings.LastIndex(line, "\n")+1:]
 	var f failure
 	if err := json.Unmarshal([]byte(line), &f); err != nil || got.stdout != "" {
 		t.Fatalf("--json: %v, stdout %q, stderr:\n%s", err, got.stdout, got.stderr)
@@ -90,9 +91,13 @@ func TestWrongInput(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 
+	address := strings.TrimPrefix(l.sink.URL, "http://") // which is taken
+
 	for line, w := range map[string]wrong{
 		// Commands, flags and arguments that are not there.
 		"sned a":                       {code: 2, names: `"sned"`, next: "did you mean send?"},
+		"help sned":                    {code: 2, names: `"sned"`, next: "did you mean send?"},
+		"help keys remove":             {code: 2, names: `"remove"`, next: "did you mean revoke?"},
 		"frobnicate":                   {code: 2, names: `"frobnicate"`, next: "there are: alerts, "},
 		"keys remove":                  {code: 2, names: `"remove" for "breakwater keys"`, next: "did you mean revoke?"},
 		"keys frob":                    {code: 2, names: `"frob" for "breakwater keys"`, next: "there are: create, list, revoke"},
@@ -134,7 +139,7 @@ func TestWrongInput(t *testing.T) {
 		"endpoints create https://example.com/ --header Host=x": {code: 5, names: "headers.Host", next: "reserved"},
 		"endpoints create https://example.com/ --signature foo": {code: 5, names: "signatures[0].scheme", next: "must be one of standard"},
 		"endpoints create https://example.com/ --preset qick":   {code: 5, names: `"qick"`, next: "known: default"},
-		"endpoints create https://example.com/ --filter type+":  {code: 5, names: "filter", next: ""},
+		"endpoints create https://example.com/ --filter type+":  {code: 5, names: "filter", next: "at character 5"},
 		"endpoints create https://example.com/ --types a..b":    {code: 5, names: "types[0]", next: "must"},
 		"endpoints create https://example.com/ --body xml":      {code: 5, names: "body", next: "must be one of payload"},
 		"endpoints create https://example.com/ --uid ep_x":      {code: 5, names: "uid", next: "must not start with ep_"},
@@ -161,7 +166,7 @@ func TestWrongInput(t *testing.T) {
 		"alerts channels create webhook":                        {code: 5, names: "url", next: "must not be empty"},
 		"alerts channels create slack http://a/ http://b/":      {code: 2, names: "URL", next: "give one URL"},
 		"policies create x --file " + missing:                   {code: 2, names: "--file", next: "no such file"},
-		"policies create x --file " + badYAML:                   {code: 5, names: "listen", next: ""},
+		"policies create x --file " + badYAML:                   {code: 5, names: `policy.stoore: unknown key "stoore"`, next: "known: preset"},
 		"event-types create t --schema " + missing:              {code: 2, names: "--schema", next: "no such file"},
 		"event-types create t --schema " + notJSON:              {code: 2, names: "--schema", next: "is not valid JSON"},
 		"inspect foo":                                           {code: 2, names: `"foo"`, next: "want evt_, dlv_"},
@@ -173,7 +178,7 @@ func TestWrongInput(t *testing.T) {
 		"simulate --policy lwa":                                 {code: 2, names: "--policy", next: "did you mean law?"},
 		"simulate --name bsae":                                  {code: 2, names: "--name", next: "did you mean base?"},
 		"simulate --set all":                                    {code: 2, names: "--set", next: "known: "},
-		"simulate --assert fast":                                {code: 2, names: "--assert", next: ""},
+		"simulate --assert fast":                                {code: 2, names: "--assert", next: "such as recrashes==0"},
 		"simulate --seeds 0":                                    {code: 2, names: "--seeds", next: "between 1 and 100000"},
 		"demo --rate 1":                                         {code: 2, names: "--rate", next: "from 5 to 100"},
 		"bench --only sqlit":                                    {code: 2, names: "--only", next: "did you mean sqlite?"},
@@ -228,14 +233,17 @@ func TestWrongInput(t *testing.T) {
 		"health --url " + closed.URL:                             {code: 6, names: strings.TrimPrefix(closed.URL, "http://"), next: "start one with: breakwater serve --dev"},
 		"tenants list --url http://breakwater.invalid":           {code: 6, names: "breakwater.invalid", next: "--url"},
 		// Settings of a server.
-		"config check":                            {code: 2, names: "BREAKWATER_LISTN", next: "did you mean BREAKWATER_LISTEN?", env: []string{"BREAKWATER_LISTN=:1"}},
-		"config print":                            {code: 2, names: "listen (BREAKWATER_LISTEN)", next: "must be", env: []string{"BREAKWATER_LISTEN=x"}},
-		"serve --store-batch=0":                   {code: 2, names: "store.batch (--store-batch)", next: "must be 1 to 256"},
-		"serve --config " + missing:               {code: 2, names: missing, next: "no such file"},
-		"serve --config " + badYAML:               {code: 2, names: "stoore", next: "did you mean store.batch?"},
-		"migrate status --database-url mysql://x": {code: 2, names: "database_url", next: "postgres"},
-		"serve --egress-allow-cidr 10.0.0.0":      {code: 2, names: "--egress-allow-cidr", next: "did you mean --allow-cidr?"},
-		"config check --allow-cidr 10.0.0.300":    {code: 2, names: "egress.allow_cidr", next: "such as 10.0.0.0/8"},
+		"serve --listen 127.0.0.1:0":                           {code: 1, names: "breakwater.lock", next: "name another folder with --data-dir"},
+		"serve --data-dir " + dir + "/own --listen " + address: {code: 1, names: address, next: "name another address with --listen"},
+		"sink --listen " + address:                             {code: 1, names: address, next: "name another address with --listen"},
+		"config check":                                         {code: 2, names: "BREAKWATER_LISTN", next: "did you mean BREAKWATER_LISTEN?", env: []string{"BREAKWATER_LISTN=:1"}},
+		"config print":                                         {code: 2, names: "listen (BREAKWATER_LISTEN)", next: "must be", env: []string{"BREAKWATER_LISTEN=x"}},
+		"serve --store-batch=0":                                {code: 2, names: "store.batch (--store-batch)", next: "must be 1 to 256"},
+		"serve --config " + missing:                            {code: 2, names: missing, next: "no such file"},
+		"serve --config " + badYAML:                            {code: 2, names: "stoore", next: "did you mean store.batch?"},
+		"migrate status --database-url mysql://x":              {code: 2, names: "database_url", next: "postgres"},
+		"serve --egress-allow-cidr 10.0.0.0":                   {code: 2, names: "--egress-allow-cidr", next: "did you mean --allow-cidr?"},
+		"config check --allow-cidr 10.0.0.300":                 {code: 2, names: "egress.allow_cidr", next: "such as 10.0.0.0/8"},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

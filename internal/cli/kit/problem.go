@@ -53,13 +53,22 @@ func (p *Problem) detail() string {
 }
 
 func (p *Problem) Error() string {
+	said := make([]string, len(p.Errors))
+	for i, e := range p.Errors {
+		said[i] = e.Path + " " + e.Message
+	}
+	repeats := len(said) > 0 && p.Detail == strings.Join(said, "; ")
 	var b strings.Builder
-	b.WriteString(p.detail())
+	if repeats && len(said) > 1 {
+		fmt.Fprintf(&b, "%d things are wrong", len(said))
+	} else {
+		b.WriteString(p.detail())
+	}
 	if p.Code != "" {
 		fmt.Fprintf(&b, " (%s)", p.Code)
 	}
-	for _, e := range p.Errors {
-		if p.Detail != e.Path+" "+e.Message { // else it was said already
+	if !repeats || len(said) > 1 {
+		for _, e := range p.Errors {
 			fmt.Fprintf(&b, "\n  %s: %s", e.Path, e.Message)
 		}
 	}
