@@ -14,6 +14,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/notify/mailer"
 	"github.com/breakwaterhq/breakwater/internal/policy"
+	"github.com/breakwaterhq/breakwater/internal/store/dirlock"
 )
 
 // Options is the complete configuration of a server. package config builds it
@@ -122,6 +123,9 @@ type UI struct {
 	VendorColor    string // #rrggbb; empty: the usual one
 	FrameAncestors []string
 }
+
+// ErrFolderInUse means that another process has the data folder.
+var ErrFolderInUse = dirlock.ErrLocked
 
 // Started is what a person wants to know when the server is up.
 type Started struct {

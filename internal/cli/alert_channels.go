@@ -142,9 +142,9 @@ func destination(body map[string]any, args []string) error {
 	case body["kind"] == "email", strings.Contains(args[0], "@") && !strings.Contains(args[0], "://"):
 		body["to"] = args
 	case len(args) > 1:
-		return kit.Usagef("give one URL, or e-mail addresses")
+		return kit.Usagef("URL: give one URL, or e-mail addresses")
 	case body["url"] != nil:
-		return kit.Usagef("give the URL or --url-file, not both")
+		return kit.Usagef("--url-file: give the URL or --url-file, not both")
 	default:
 		body["url"] = args[0]
 	}

@@ -103,13 +103,28 @@ func (s *session) fetchBackup(ctx context.Context, path string) (err error) {
 			err = fmt.Errorf("make backup: %w", closeErr)
 		}
 	}()
-	if _, err := io.Copy(file, resp.Body); err != nil {
+	counted := &counter{progress: s.NewProgress("MiB copied", 0)}
+	_, err = io.Copy(io.MultiWriter(file, counted), resp.Body)
+	counted.progress.End()
+	if err != nil {
 		return fmt.Errorf("take backup: %w", err)
 	}
 	if err := file.Sync(); err != nil {
 		return fmt.Errorf("flush backup: %w", err)
 	}
 	return nil
+}
+
+// counter tells how much has passed.
+type counter struct {
+	progress *kit.Progress
+	bytes    int
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes += len(p)
+	c.progress.Set(c.bytes >> 20)
+	return len(p), nil
 }
 
 func flushFolder(dir string) error {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -45,9 +46,33 @@ func Run(h Host) int {
 	err := root.ExecuteContext(ctx)
 	code := kit.ExitCode(err)
 	if err != nil && !errors.Is(err, kit.ErrSilent) && code != kit.ExitInterrupted {
-		s.Note("breakwater: %v", err)
+		// A wrong flag ends the reading of flags before --json may be read.
+		s.JSON = s.JSON || slices.Contains(h.Args, "--json")
+		s.TellFailure("", err)
 	}
 	return code
+}
+
+// strict makes the commands that come with the library fail for names that are not
+// there, as all others do.
+func strict(root *cobra.Command) {
+	root.InitDefaultCompletionCmd() // after all others, for it needs one
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			kit.Hold(cmd)
+		case "help":
+			cmd.Run, cmd.RunE = nil, func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil || len(rest) > 0 && found.HasSubCommands() {
+					return kit.UnknownCommand(found, args[len(args)-1])
+				}
+				found.InitDefaultHelpFlag()
+				return found.Help()
+			}
+		}
+	}
 }
 
 // watchSignals cancels on the first signal and ends the process on the second.
@@ -120,6 +145,7 @@ func (s *session) rootCommand() *cobra.Command {
 	root.AddCommand(manual.Command(s.Session))
 	root.AddCommand(doctor.Command(s.Session, doctor.ThisMachine()))
 	root.AddCommand(transfer.Commands(s.Session)...)
+	strict(root)
 	kit.AddExamples(root)
 	return root
 }

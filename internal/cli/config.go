@@ -15,10 +15,7 @@ import (
 func (s *session) configCommand() *cobra.Command {
 	return kit.Group("config", "Check or print the configuration",
 		s.configured("check", "Check flags, environment and file without starting", func(context.Context, *config.Config) error {
-			if s.Quiet {
-				return nil
-			}
-			return s.Printf("configuration is ok\n")
+			return s.Print(map[string]bool{"ok": true}, "", "configuration is ok\n")
 		}),
 		s.configured("print", "Print every effective setting and where it came from; secrets are masked",
 			func(_ context.Context, cfg *config.Config) error { return s.printSettings(cfg.Effective()) }),

@@ -57,7 +57,7 @@ func (f *typeFlags) body(cmd *cobra.Command) (map[string]any, error) {
 		}
 		doc, err := readDocument(cmd.InOrStdin(), file)
 		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", flag, err)
+			return nil, kit.Usagef("--%s: %w", flag, err)
 		}
 		body[flag] = doc
 	}
@@ -76,10 +76,10 @@ func readDocument(stdin io.Reader, file string) (json.RawMessage, error) {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
+		return nil, err
 	}
 	if !json.Valid(data) {
-		return nil, kit.Usagef("%s is not JSON", file)
+		return nil, fmt.Errorf("%s is not valid JSON", file)
 	}
 	return data, nil
 }

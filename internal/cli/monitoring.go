@@ -19,7 +19,11 @@ func (s *session) rulesCommand() *cobra.Command {
 	cmd := s.configured("rules", "Print alert rules for Prometheus", func(_ context.Context, cfg *config.Config) error {
 		o := &cfg.Options
 		rules.Thresholds, rules.LeaseTTL, rules.Runbook, rules.Unjudged = o.AlertThresholds, o.LeaseTTL, o.RunbookURL, !o.Alerts
-		return s.printMade(func(w io.Writer) error { return promrule.Write(w, rules) })
+		write := promrule.Write
+		if s.JSON {
+			write = promrule.WriteJSON
+		}
+		return s.printMade(func(w io.Writer) error { return write(w, rules) })
 	})
 	cmd.Long = "Print alert rules for Prometheus: those of the server's own alerts, with links to the runbook,\n" +
 		"and some that watch the server from outside. Run it with the settings of the server."

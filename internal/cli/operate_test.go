@@ -90,7 +90,7 @@ func TestWrongInputOfOperators(t *testing.T) {
 		"export of something else":     {args: []string{"export", "--what=keys"}, code: 2, want: []string{`--what: "keys" must be config, dead or events`}},
 		"since of a configuration":     {args: []string{"export", "--since=1h"}, code: 2, want: []string{"--since: goes with --what dead or events"}},
 		"secrets of events":            {args: []string{"export", "--what=events", "--with-secrets"}, code: 2, want: []string{"--with-secrets: goes with --what config"}},
-		"a time that is none":          {args: []string{"export", "--what=events", "--since=soon"}, code: 1, want: []string{"query.since: must be a time or a duration"}},
+		"a time that is none":          {args: []string{"export", "--what=events", "--since=soon"}, code: 2, want: []string{"--since must be a time or a duration"}},
 		"a folder that is not there":   {args: []string{"export", "-o", filepath.Join(missing, "x")}, code: 2, want: []string{"--output: open"}},
 		"export of no tenant":          {args: []string{"export", "--tenant=gone"}, code: 3, want: []string{"read tenant gone: not found"}},
 		"export with too many words":   {args: []string{"export", "config"}, code: 2, want: []string{"usage: breakwater export"}},

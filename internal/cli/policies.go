@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -65,14 +64,14 @@ func readPolicyFile(stdin io.Reader, file string) ([]byte, error) {
 	var err error
 	switch file {
 	case "":
-		return nil, kit.Usagef("--file: is required")
+		return nil, kit.Usagef("--file: name the file of the policy, YAML or JSON; - for standard input")
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(stdin, 1<<20))
 	default:
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
+		return nil, kit.Usagef("--file: %w", err)
 	}
 	return data, nil
 }

@@ -195,7 +195,9 @@ func (s *session) sendMany(ctx context.Context, c *kit.Client, body []byte, f *s
 	start := time.Now()
 	var first error
 	accepted, deliveries := 0, 0
+	progress := s.NewProgress("sending events", f.count)
 	for i := range f.count {
+		progress.Set(i)
 		if rate > 0 {
 			pause.For(ctx, time.Until(start.Add(time.Duration(float64(i)/rate*float64(time.Second)))))
 		}
@@ -221,6 +223,7 @@ func (s *session) sendMany(ctx context.Context, c *kit.Client, body []byte, f *s
 			}
 		}
 	}
+	progress.End()
 	if !s.JSON && !s.Quiet {
 		err = s.Printf("%d of %d accepted, %s, in %v\n", accepted, f.count,
 			kit.Plural(deliveries, "delivery", "deliveries"), time.Since(start).Round(time.Millisecond))

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -45,9 +47,20 @@ func (s *session) serve(ctx context.Context, cfg *config.Config) error {
 	opts.Announce = func(started app.Started) { s.banner(started, opts.Dev) }
 	server, err := app.New(opts)
 	if err != nil {
-		return err
+		return taken(err)
 	}
-	return server.Run(ctx)
+	return taken(server.Run(ctx))
+}
+
+// taken says what to do when another process has what is needed.
+func taken(err error) error {
+	switch {
+	case errors.Is(err, app.ErrFolderInUse):
+		return fmt.Errorf("%w%w", err, kit.Next("end that process, or name another folder with --data-dir"))
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w%w", err, kit.Next("something else listens there: name another address with --listen"))
+	}
+	return err
 }
 
 // banner greets the person who started the server. A closed stdout is no

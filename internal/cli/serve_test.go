@@ -18,14 +18,14 @@ import (
 
 // startServer runs "serve --dev" on a free port and returns what it greeted
 // with. stop sends the first signal and returns the exit code.
-func startServer(t *testing.T, dataDir string) (banner string, stop func() int) {
+func startServer(t *testing.T, dataDir string, more ...string) (banner string, stop func() int) {
 	t.Helper()
 	stdout, greeting := io.Pipe()
 	signals, done := make(chan os.Signal, 2), make(chan int, 1)
 	var log strings.Builder
 	go func() {
 		done <- cli.Run(cli.Host{
-			Args:   []string{"serve", "--dev", "--listen=127.0.0.1:0", "--data-dir=" + dataDir},
+			Args:   append([]string{"serve", "--dev", "--listen=127.0.0.1:0", "--data-dir=" + dataDir}, more...),
 			Stdout: greeting, Stderr: &log, Signals: signals,
 		})
 		greeting.Close()

@@ -226,6 +226,18 @@ func (s *session) checkGoals(reports []sim.Report) error {
 }
 
 func (s *session) listSimulations() error {
+	if s.JSON {
+		type set struct {
+			Name      string   `json:"name"`
+			About     string   `json:"about"`
+			Scenarios []string `json:"scenarios"`
+		}
+		var sets []set
+		for _, each := range sim.Sets() {
+			sets = append(sets, set{each.Name, each.About, names(each.Scenarios, func(s sim.Scenario) string { return s.Name })})
+		}
+		return s.PrintJSON(map[string]any{"sets": sets, "policies": names(sim.Strategies(), func(st sim.Strategy) string { return st.Name })})
+	}
 	var b strings.Builder
 	for _, set := range sim.Sets() {
 		fmt.Fprintf(&b, "--set %s: %s\n", set.Name, set.About)

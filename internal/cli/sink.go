@@ -35,9 +35,10 @@ It prints a line for each request, up to 20 in a second, and of busier seconds a
 of counts for each second, with --json a document for each request.
 While it runs:
   GET  /_sink          all counts and crashes, also per path
-  POST /_sink          change behaviour: every flag below is a field, such as {"fail":503,"fail_for":"5s"},
-                       {"down_for":"30s"}, {"next":[429]}, {"throttle_over":"20/s"}; also {"secrets":["whsec_…"]},
-                       {"crash":true}, {"heal":true} (forget all behaviour), {"reset":true} (counts)
+  POST /_sink          change behaviour: every flag below is a field, such as {"fail":503,"fail_for":"5s"}
+                       or, shorter, {"fail":503,"for":"5s"}; {"down_for":"30s"}, {"next":[429]},
+                       {"throttle_over":"20/s"}; also {"secrets":["whsec_…"]}, {"crash":true},
+                       {"heal":true} (forget all behaviour), {"reset":true} (counts)
   POST /_sink/{path}   the same for one path; DELETE takes it back`,
 		Example: `  breakwater sink --subscribe 'order.*'
   breakwater sink --crash-over 100/s
@@ -59,7 +60,7 @@ While it runs:
 			if err != nil {
 				return errors.Join(kit.Usage(sinkError(err)), closeLog())
 			}
-			return errors.Join(receiver.Run(cmd.Context()), closeLog())
+			return errors.Join(taken(receiver.Run(cmd.Context())), closeLog())
 		},
 	}
 	f.define(cmd.Flags())

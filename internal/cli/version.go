@@ -53,10 +53,7 @@ func (s *session) healthCommand() *cobra.Command {
 			if err := c.Call(cmd.Context(), kit.Request{Method: http.MethodGet, Path: path}, nil); err != nil {
 				return kit.Unreachable(err)
 			}
-			if s.Quiet {
-				return nil
-			}
-			return s.Printf("ok\n")
+			return s.Print(map[string]bool{"ok": true}, "", "ok\n")
 		},
 	}
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask for readiness: store, migrations, leases")

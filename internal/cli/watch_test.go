@@ -131,7 +131,7 @@ func TestWatchingDeliveries(t *testing.T) {
 		t.Errorf("tail --class success --json:\n%s", got)
 	}
 	shows(t, l.run(0, "tail", "--limit", "1").stdout, `order\.made`)
-	shows(t, l.run(1, "tail", "--kind", "second").stderr, "query.kind")
+	shows(t, l.run(2, "tail", "--kind", "second").stderr, `--kind unknown kind "second"`)
 	shows(t, l.run(2, "tail", "--limit", "-1").stderr, "--limit: must be between 0 and 10000")
 
 	l.inspect(endpoint, event, dead)

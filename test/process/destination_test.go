@@ -28,6 +28,7 @@ type sinkReport struct {
 	BrokenHolds int64 `json:"broken_holds"`
 	Crashes     int64 `json:"crashes"`
 	Dup         int64 `json:"duplicates"`
+	BadSig      int64 `json:"bad_signatures"`
 	UniqueIDs   int64 `json:"unique_ids"`
 	InFlight    int64 `json:"in_flight"`
 	MaxFlight   int64 `json:"max_in_flight"`

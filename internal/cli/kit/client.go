@@ -42,6 +42,9 @@ func (s *Session) ClientOf(address string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Timeout <= 0 {
+		return nil, Usagef("--timeout: must be more than 0, such as 30s")
+	}
 	key, err := s.apiKey(base)
 	if err != nil {
 		return nil, err
@@ -73,13 +76,13 @@ func (s *Session) apiKey(server *url.URL) (string, error) {
 	key, file := s.Variable("BREAKWATER_API_KEY"), s.Variable("BREAKWATER_API_KEY_FILE")
 	switch {
 	case s.apiKeyFile != "":
-		return ReadKey(s.apiKeyFile)
+		return readAPIKey("--api-key-file", s.apiKeyFile)
 	case key != "" && file != "":
-		return "", Usagef("set BREAKWATER_API_KEY or BREAKWATER_API_KEY_FILE, not both")
+		return "", Usagef("BREAKWATER_API_KEY, BREAKWATER_API_KEY_FILE: set one of them, not both")
 	case key != "":
 		return key, nil
 	case file != "":
-		return ReadKey(file)
+		return readAPIKey("BREAKWATER_API_KEY_FILE", file)
 	case !isLoopback(server.Hostname()):
 		return "", nil
 	}
@@ -91,16 +94,29 @@ func (s *Session) apiKey(server *url.URL) (string, error) {
 	return key, nil
 }
 
+// readAPIKey reads the file that a flag or a variable names. An empty one is a
+// mistake: the server would only say that a key is needed.
+func readAPIKey(from, path string) (string, error) {
+	key, err := ReadKey(path)
+	switch {
+	case err != nil:
+		return "", Usagef("%s: read API key: %w", from, err)
+	case key == "":
+		return "", Usagef("%s: %s is empty; put a key into it: breakwater keys create > %s", from, path, path)
+	}
+	return key, nil
+}
+
 // ReadKey reads a key from a file.
 func ReadKey(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", Usagef("read API key: %w", err)
+		return "", err
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {
-		return "", Usagef("read API key: %w", err)
+		return "", err
 	}
 	return strings.TrimSpace(string(raw)), nil
 }
@@ -171,32 +187,36 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, newProblem(resp, answer)
+	return nil, newProblem(resp, answer, subject{path: r.Path, method: r.Method, signed: r.Query.Has("sign"), tenant: c.tenant})
 }
 
 // notReached says what to do when no server answers.
 func (c *Client) notReached(err error) error {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		if isLoopback(c.base.Hostname()) {
-			return &UnreachableError{fmt.Errorf("reach server: %w\n  start one with: breakwater serve --dev, or name another with --url", err)}
+			return Unreachable(fmt.Errorf("reach server: %w%w", err, Next("start one with: breakwater serve --dev, or name another with --url")))
 		}
-		return &UnreachableError{fmt.Errorf("reach server: %w\n  is %s right? Name another server with --url", err, c.base)}
+		return Unreachable(fmt.Errorf("reach server: %w%w", err, Next("is %s right? Name another server with --url", c.base)))
 	}
-	return &UnreachableError{fmt.Errorf("reach server: %w", err)}
+	var slow interface{ Timeout() bool }
+	if errors.As(err, &slow) && slow.Timeout() {
+		return Unreachable(fmt.Errorf("reach server: %w%w", err, Next("give it longer with --timeout, which is %s", c.timeout)))
+	}
+	return Unreachable(fmt.Errorf("reach server: %w%w", err, Next("is %s right? Name another server with --url or BREAKWATER_URL", c.base)))
 }
 
 func readAnswer(resp *http.Response) ([]byte, error) {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, &UnreachableError{fmt.Errorf("read answer: %w", err)}
+		return nil, Unreachable(fmt.Errorf("read answer: %w", err))
 	}
 	return answer, nil
 }
 
 func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
-	path := r.Path
-	if rest, ok := strings.CutPrefix(path, "T/"); ok {
-		path = "v1/tenants/" + url.PathEscape(c.tenant) + "/" + rest
+	path, err := c.path(r.Path)
+	if err != nil {
+		return nil, err
 	}
 	address := c.base.JoinPath(path)
 	address.RawQuery = r.Query.Encode()
@@ -224,6 +244,25 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 	req.Header.Set("User-Agent", "breakwater-cli/"+c.version)
 	return req, nil
 }
+
+// path puts the tenant into a path. What is no name within a path would lead to
+// another object, which may be the one above.
+func (c *Client) path(path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "T/"); ok {
+		if !isSegment(c.tenant) {
+			return "", Usagef("--tenant: %q must be an id, a uid, or - for all; see: breakwater tenants list", c.tenant)
+		}
+		path = "v1/tenants/" + url.PathEscape(c.tenant) + "/" + rest
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if !isSegment(segment) {
+			return "", Usagef("%q must be an id or a name", segment)
+		}
+	}
+	return path, nil
+}
+
+func isSegment(text string) bool { return text != "" && text != "." && text != ".." }
 
 // Page is the answer to a list request.
 type Page struct {
@@ -255,48 +294,6 @@ func (c *Client) List(ctx context.Context, path string, query url.Values, limit 
 	}
 }
 
-// Problem is an error answer of the API (problem+json).
-type Problem struct {
-	Title     string   `json:"title"`
-	Status    int      `json:"status"`
-	Detail    string   `json:"detail"`
-	Code      string   `json:"code"`
-	RequestID string   `json:"request_id"`
-	Reasons   []string `json:"reasons"` // of /livez and /readyz
-	Errors    []struct {
-		Path    string `json:"path"`
-		Message string `json:"message"`
-	} `json:"errors"`
-}
-
-func newProblem(resp *http.Response, body []byte) error {
-	var p Problem
-	if err := json.Unmarshal(body, &p); err != nil {
-		p = Problem{} // not from our server, perhaps from a proxy in between
-	}
-	p.Status = resp.StatusCode
-	p.Title = cmp.Or(p.Title, resp.Status)
-	return &p
-}
-
-func (p *Problem) Error() string {
-	var b strings.Builder
-	b.WriteString(cmp.Or(p.Detail, strings.Join(p.Reasons, "; "), p.Title))
-	if p.Code != "" {
-		fmt.Fprintf(&b, " (%s)", p.Code)
-	}
-	for _, e := range p.Errors {
-		fmt.Fprintf(&b, "\n  %s: %s", e.Path, e.Message)
-	}
-	if p.Status == http.StatusUnauthorized {
-		b.WriteString("\n  give a key with --api-key-file, BREAKWATER_API_KEY or BREAKWATER_API_KEY_FILE")
-	}
-	if p.RequestID != "" && p.Status >= http.StatusInternalServerError {
-		fmt.Fprintf(&b, "\n  request %s", p.RequestID)
-	}
-	return b.String()
-}
-
 // Each runs do for every id and tells about failures as they come. It is
 // partly done when some, but not all, failed.
 func (s *Session) Each(ids []string, do func(id string) error) error {
@@ -307,7 +304,7 @@ func (s *Session) Each(ids []string, do func(id string) error) error {
 			if len(ids) == 1 {
 				return err
 			}
-			s.Note("%s: %v", id, err)
+			s.TellFailure(id, err)
 			last = err
 			failed++
 		}

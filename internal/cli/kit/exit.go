@@ -110,6 +110,8 @@ func ExitCode(err error) int {
 // ExitCode is that of the answer.
 func (p *Problem) ExitCode() int {
 	switch {
+	case p.Code == "invalid_parameter", p.Code == "tenant_required": // a flag is wrong, which the server has found
+		return ExitUsage
 	case p.Status == http.StatusNotFound:
 		return ExitNotFound
 	case p.Status == http.StatusUnauthorized, p.Status == http.StatusForbidden:
@@ -125,13 +127,17 @@ func (p *Problem) ExitCode() int {
 
 // FlagError adds the nearest flag to an unknown one.
 func FlagError(cmd *cobra.Command, err error) error {
+	help := Next("see: %s --help", cmd.CommandPath())
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return Usage(err)
+		return Usagef("%w%w", err, help)
 	}
 	var known []string
 	add := func(f *pflag.Flag) { known = append(known, f.Name) }
 	cmd.Flags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
-	return Usagef("%w%s", err, DidYouMean(config.Nearest(missing.GetSpecifiedName(), known), "--"))
+	if near := config.Nearest(missing.GetSpecifiedName(), known); near != "" {
+		return Usagef("%w%s", err, DidYouMean(near, "--"))
+	}
+	return Usagef("%w%w", err, help)
 }

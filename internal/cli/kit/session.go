@@ -56,13 +56,14 @@ type Session struct {
 const (
 	defaultURL     = "http://127.0.0.1:8080"
 	defaultTimeout = 30 * time.Second
+	defaultTenant  = "default"
 )
 
 // AddFlags adds the flags that all commands have.
 func (s *Session) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.url, "url", "", "server to talk to (BREAKWATER_URL, default "+defaultURL+")")
 	flags.StringVar(&s.apiKeyFile, "api-key-file", "", "file with the API key (BREAKWATER_API_KEY_FILE, or BREAKWATER_API_KEY for the key itself)")
-	flags.StringVar(&s.Tenant, "tenant", "default", "tenant to act for: its id, its uid, or - for all")
+	flags.StringVar(&s.Tenant, "tenant", defaultTenant, "tenant to act for: its id, its uid, or - for all")
 	flags.BoolVar(&s.JSON, "json", false, "print JSON")
 	flags.BoolVar(&s.Quiet, "quiet", false, "print as little as possible")
 	flags.DurationVar(&s.Timeout, "timeout", defaultTimeout, "limit of each request")
@@ -70,27 +71,45 @@ func (s *Session) AddFlags(flags *pflag.FlagSet) {
 
 // Group is a command that only holds others.
 func Group(use, short string, children ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return UnknownCommand(cmd, args[0])
-			}
-			cmd.SetOut(cmd.ErrOrStderr())
-			return errors.Join(cmd.Help(), Usage(ErrSilent))
-		},
-	}
+	cmd := &cobra.Command{Use: use, Short: short}
+	Hold(cmd)
 	cmd.AddCommand(children...)
 	return cmd
 }
 
+// Hold makes a command one that only holds others: alone it does nothing.
+func Hold(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return UnknownCommand(cmd, args[0])
+		}
+		if document, err := cmd.Flags().GetBool("json"); err == nil && document {
+			return Usagef("name a command of %s: %s", cmd.CommandPath(), strings.Join(below(cmd), ", "))
+		}
+		cmd.SetOut(cmd.ErrOrStderr())
+		return errors.Join(cmd.Help(), Usage(ErrSilent))
+	}
+}
+
 // UnknownCommand says that there is no such command, and what it may have meant.
 func UnknownCommand(cmd *cobra.Command, name string) error {
-	var known []string
-	for _, c := range cmd.Commands() {
-		known = append(known, c.Name())
+	known := below(cmd)
+	near := config.Nearest(name, known)
+	if near == "" {
+		return Usagef("unknown command %q for %q%w", name, cmd.CommandPath(), Next("there are: %s", strings.Join(known, ", ")))
 	}
-	return Usagef("unknown command %q for %q%s", name, cmd.CommandPath(), DidYouMean(config.Nearest(name, known), ""))
+	return Usagef("unknown command %q for %q%s", name, cmd.CommandPath(), DidYouMean(near, ""))
+}
+
+// below returns the names of the commands that a command holds.
+func below(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // DidYouMean ends an error with the name that may have been meant.
@@ -105,7 +124,7 @@ func DidYouMean(name, prefix string) string {
 func WantArgs(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
-			return Usagef("wrong number of arguments; usage: %s", cmd.UseLine())
+			return Usagef("wrong number of arguments; usage: %s%w", cmd.UseLine(), Next("see: %s --help", cmd.CommandPath()))
 		}
 		return nil
 	}

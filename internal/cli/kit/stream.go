@@ -30,6 +30,7 @@ type Stream struct {
 	Query url.Values
 	Last  string // id of the last event that was seen; it moves on
 	Each  func(name, id, data string) error
+	Open  func() // called once, when nothing that happens is missed any more; may be nil
 }
 
 // Follow hands events to st.Each until ctx ends or something fails. A stream that ends
@@ -61,6 +62,10 @@ func (c *Client) stream(ctx context.Context, st *Stream) (opened bool, err error
 		return false, err
 	}
 	defer resp.Body.Close()
+	if st.Open != nil {
+		st.Open()
+		st.Open = nil
+	}
 	return true, readEvents(resp.Body, func(name, id, data string) error {
 		if id != "" {
 			st.Last = id

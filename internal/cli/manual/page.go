@@ -11,6 +11,30 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/config"
 )
 
+// failures says what scripts can rely on when a command fails.
+const failures = `
+A message names what is wrong (a flag, an argument, a setting, a field of the API or an object) and what to do next. With ` + "`--json`" + ` the last
+line of stderr is the same as a document; of several objects each one that failed has a line with its ` + "`id`" + `:
+
+` + "```json" + `
+{"code":"usage","detail":"--count: must be at least 1","errors":[{"path":"--count","message":"must be at least 1"}],"exit_code":2}
+{"code":"not_found","detail":"there is no such object, or this key may not see it","errors":[],
+ "next":"endpoint ep_1 of tenant default; see: breakwater endpoints list, or name another with --tenant","status":404,"request_id":"req_...","exit_code":3}
+` + "```" + `
+
+| Member | |
+|---|---|
+| ` + "`code`" + ` | the code of the API's answer ([api.md](api.md)), else ` + "`usage`, `unreachable`, `partly_done`, `check_failed` or `failed`" + ` |
+| ` + "`detail`" + ` | what is wrong, for people |
+| ` + "`errors`" + ` | what is wrong with which flag, argument, setting or field: ` + "`path`, `message`, and `code`" + ` where the API gives one; may be empty |
+| ` + "`next`" + ` | what to do about it, if that is known |
+| ` + "`id`" + ` | which of several objects it is about |
+| ` + "`status`, `request_id`" + ` | of the API's answer |
+| ` + "`exit_code`" + ` | as above |
+
+Scripts may depend on the names and on ` + "`code`, `path` and `exit_code`" + `; texts may change. A check that said no (exit code 8) has its result on stdout.
+`
+
 // page is docs/cli.md.
 func page(root *cobra.Command) string {
 	var b strings.Builder
@@ -34,6 +58,7 @@ One binary does everything: it serves, and it talks to a server over its API. ` 
 	for _, code := range kit.ExitCodes() {
 		fmt.Fprintf(&b, "| %d | %s |\n", code.Code, cell(code.Meaning))
 	}
+	b.WriteString(failures)
 	b.WriteString("\n## Flags of every command\n\n")
 	writeFlags(&b, root.PersistentFlags(), nil)
 	b.WriteString("\n## Commands\n\n| Command | Does |\n|---|---|\n")

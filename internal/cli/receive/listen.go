@@ -118,8 +118,10 @@ func (l *listener) run(ctx context.Context, secretFile string, last int) error {
 	if err != nil {
 		return err
 	}
-	if !l.Quiet {
-		l.Note("events of tenant %s go to %s from now on; secret from %s; end with Ctrl-C", l.Tenant, l.to, file)
+	st.Open = func() {
+		if !l.Quiet {
+			l.Note("events of tenant %s go to %s from now on; secret from %s; end with Ctrl-C", l.Tenant, l.to, file)
+		}
 	}
 	began := map[string]string{"url": l.to.String(), "secret": secret.Reveal()}
 	if err := l.Print(began, secret.Reveal()+"\n", "secret %s\n", secret.Reveal()); err != nil {

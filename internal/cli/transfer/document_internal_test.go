@@ -41,7 +41,7 @@ func FuzzDocument(f *testing.F) {
 func write(t *testing.T, doc document) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := writeDocument(&b, doc); err != nil {
+	if err := writeDocument(&b, doc, false); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

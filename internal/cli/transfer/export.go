@@ -47,7 +47,7 @@ func exportCommand(s *kit.Session) *cobra.Command {
 	e := &exporter{Session: s}
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write configuration, dead letters or events to a file", Args: kit.WantArgs(0, 0),
-		Long: "Write the configuration as YAML that import reads (policies, tenants, endpoints, alert channels), or dead letters or\n" +
+		Long: "Write the configuration as YAML, or JSON with --json, that import reads (policies, tenants, endpoints, alert channels), or dead letters or\n" +
 			"events as one JSON document in each line, oldest first. All tenants, or the one that --tenant names. Needs an admin key\n" +
 			"unless --tenant is given. Values of headers cannot be read back; they are written as ***.",
 		Example: "  breakwater export -o breakwater-config.yaml\n  breakwater export --what dead --since 7d --tenant acme | jq .reason",
@@ -92,7 +92,7 @@ func (e *exporter) run(ctx context.Context) error {
 			return err
 		}
 		n = doc.count()
-		return writeDocument(w, doc)
+		return writeDocument(w, doc, e.JSON)
 	})
 	if err == nil && e.file != "" && !e.Quiet {
 		e.Note("%s: %s", e.file, kit.Plural(n, "object", "objects"))

@@ -13,8 +13,9 @@ const preface = `The configuration of a Breakwater server, as breakwater export 
 A field that is left out has its usual value, a section that is left out is left alone.
 `
 
-// writeDocument writes a document in the order of the table.
-func writeDocument(w io.Writer, doc document) error {
+// writeDocument writes a document in the order of the table; as JSON, which is YAML
+// too, if that is asked for.
+func writeDocument(w io.Writer, doc document, asJSON bool) error {
 	root := mapping()
 	root.HeadComment = preface
 	if err := put(root, versionField, json.Number(strconv.Itoa(version))); err != nil {
@@ -24,6 +25,13 @@ func writeDocument(w io.Writer, doc document) error {
 		if err := putItems(root, k, doc[k.section]); err != nil {
 			return err
 		}
+	}
+	if asJSON {
+		var plain any
+		if err := root.Decode(&plain); err != nil {
+			return fmt.Errorf("write JSON: %w", err)
+		}
+		return json.NewEncoder(w).Encode(plain)
 	}
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)

@@ -212,6 +212,9 @@ func (c *change) read(name string, raw json.RawMessage) error {
 		c.secrets = read
 		return err
 	}
+	if name == "for" { // as people say it: fail 503 for 5s
+		name = "fail_for"
+	}
 	f, ok := fieldNamed(name)
 	if !ok {
 		return errors.New("there is no such setting")
@@ -219,6 +222,9 @@ func (c *change) read(name string, raw json.RawMessage) error {
 	text := plainText(raw)
 	if err := f.Set(&Behaviour{}, text); err != nil {
 		return err
+	}
+	if before, again := c.fields[f.Name]; again && before != text {
+		return errors.New("is said twice, as for and as fail_for")
 	}
 	c.fields[f.Name] = text
 	return nil

@@ -291,7 +291,7 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSink(t, sink.Behaviour{Latency: time.Second})
-		control(t, s, "", `{"fail":503,"fail_for":"5s","latency":"0s"}`)
+		control(t, s, "", `{"fail":503,"for":"5s","latency":"0s"}`)
 		start := time.Now()
 		if code := post(s, "/", "").Code; code != 503 || time.Since(start) != 0 {
 			t.Errorf("got %d after %v, want 503 at once", code, time.Since(start))
@@ -313,10 +313,12 @@ func TestControl(t *testing.T) {
 	})
 	s := newSink(t, sink.Behaviour{})
 	for body, want := range map[string]string{
-		`{"fial":1}`:                 "fial: there is no such setting",
-		`{"fail":42}`:                "fail: must be a status between 200 and 599",
-		`{"fail_for":"soon"}`:        "fail_for: must be a duration between 0s and 1d",
-		`{"fail_for":"5s"}`:          "fail_for: goes with fail",
+		`{"fial":1}`:          "fial: there is no such setting",
+		`{"fail":42}`:         "fail: must be a status between 200 and 599",
+		`{"fail_for":"soon"}`: "fail_for: must be a duration between 0s and 1d",
+		`{"fail_for":"5s"}`:   "fail_for: goes with fail",
+		`{"for":"5s"}`:        "fail_for: goes with fail",
+		`{"fail":503,"for":"5s","fail_for":"9s"}`: "for: is said twice",
 		`{"after":"5s"}`:             "after: goes with fail, fail_rate or down_for",
 		`{"flap_every":"1s"}`:        "flap_for: must be more than 0s and less than flap_every",
 		`{"throttle_over":"x"}`:      "throttle_over: must be requests per second",

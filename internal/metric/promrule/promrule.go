@@ -7,6 +7,7 @@ package promrule
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -179,6 +180,23 @@ func Write(w io.Writer, cfg Config) error {
 	}
 	_, err = w.Write(b.Bytes())
 	return err
+}
+
+// WriteJSON writes the same rules as JSON, which Prometheus reads as the YAML it is.
+func WriteJSON(w io.Writer, cfg Config) error {
+	file, err := Make(cfg)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(file) // its tags have the names
+	if err != nil {
+		return fmt.Errorf("write rules: %w", err)
+	}
+	var plain any
+	if err := yaml.Unmarshal(text, &plain); err != nil {
+		return fmt.Errorf("write rules: %w", err)
+	}
+	return json.NewEncoder(w).Encode(plain)
 }
 
 // SelfRule is a rule about the server as it is seen from outside.
