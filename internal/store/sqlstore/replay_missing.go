@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -11,39 +12,44 @@ import (
 // MissingEvents implements store.MissingReader.
 func (t *Tables) MissingEvents(ctx context.Context, j *hook.ReplayJob, p store.Page) (page []store.MissingEvent, next hook.ID, err error) {
 	const doing = "search events without delivery"
-	m := j.Filter.Missing
-	if m == nil || len(m.Types) == 0 {
+	if m := j.Filter.Missing; m == nil || len(m.Types) == 0 {
 		return nil, 0, nil
 	}
-	r := store.MissingRange(j, p)
-	stop, look := hook.ID(0), p.ScanLimit
-	if look == 0 {
-		look = store.MissingScanLimit
-	}
-	q := &Query{SQL: "SELECT e.id FROM "}
-	order := t.dialect.EventsOf(q, j.TenantID, r)
-	q.SQL += order + " LIMIT 1 OFFSET " + q.Arg(look)
+	r, limit, stop := store.MissingRange(j, p), max(p.Limit, 1), hook.ID(0)
+	q := MissingStop(t.dialect, j, r, cmp.Or(p.ScanLimit, store.MissingScanLimit))
 	if err := t.dialect.Read(ctx, doing, q, func(r Row) error { return r.Scan(&stop) }); err != nil {
 		return nil, 0, err
 	}
 	if stop != 0 {
 		r.To, next = stop, stop-1
 	}
-	q = &Query{SQL: "SELECT e.id, octet_length(e.payload) FROM "}
-	order = t.dialect.EventsOf(q, j.TenantID, r)
-	for _, types := range [][]string{m.Types, j.Filter.Types} {
+	page, err = list(ctx, t, doing, func(r Row, e *store.MissingEvent) error { return r.Scan(&e.ID, &e.Size) }, MissingQuery(t.dialect, j, r, limit))
+	if len(page) >= limit {
+		next = page[len(page)-1].ID
+	}
+	return page, next, err
+}
+
+// MissingStop steps over the first n events of a range and returns the id behind them.
+func MissingStop(d Dialect, j *hook.ReplayJob, r store.IDs, n int) *Query {
+	q := &Query{SQL: "SELECT e.id FROM "}
+	q.SQL += d.EventsOf(q, j.TenantID, r) + " LIMIT 1 OFFSET " + q.Arg(n)
+	return q
+}
+
+// MissingQuery reads the events of a range that a replay creates deliveries for.
+func MissingQuery(d Dialect, j *hook.ReplayJob, r store.IDs, limit int) *Query {
+	q := &Query{SQL: "SELECT e.id, octet_length(e.payload) FROM "}
+	order := d.EventsOf(q, j.TenantID, r)
+	for _, types := range [][]string{j.Filter.Missing.Types, j.Filter.Types} {
 		if condition := q.TypeIn("e.type", types); condition != "" {
 			q.And(condition)
 		}
 	}
 	q.And("e.content_type NOT LIKE ?", "%"+hook.NamedMark+"%")
-	t.dialect.WithoutDelivery(q, j.EndpointID)
-	q.SQL += order + " LIMIT " + q.Arg(max(p.Limit, 1))
-	page, err = list(ctx, t, doing, func(r Row, e *store.MissingEvent) error { return r.Scan(&e.ID, &e.Size) }, q)
-	if len(page) >= max(p.Limit, 1) {
-		next = page[len(page)-1].ID
-	}
-	return page, next, err
+	d.WithoutDelivery(q, j.EndpointID)
+	q.SQL += order + " LIMIT " + q.Arg(limit)
+	return q
 }
 
 // KeptFrom is the setting with the first event whose deliveries retention has not
