@@ -77,9 +77,17 @@ type Store interface {
 	WriteAudit(ctx context.Context, a hook.Audit) error
 }
 
+// MissingCounter counts events that an endpoint has no delivery of; backfill.Finder
+// does.
+type MissingCounter interface {
+	// Count counts up to limit events of a new replay; false: there may be more.
+	Count(ctx context.Context, now time.Time, j *hook.ReplayJob, limit int64) (n int64, exact bool, err error)
+}
+
 // Config is what New needs. Fields are required unless a default is named.
 type Config struct {
 	Store    Store
+	Missing  MissingCounter
 	Ingest   accept.Ingest
 	Notifier Notifier
 	URLs     URLChecker
@@ -172,8 +180,8 @@ func New(cfg Config) (*API, error) {
 // complete checks what is required and fills in defaults.
 func (cfg *Config) complete() error {
 	switch {
-	case cfg.Store == nil, cfg.Ingest == nil, cfg.Notifier == nil, cfg.URLs == nil, cfg.Health == nil:
-		return errors.New("the fields Store, Ingest, Notifier, URLs and Health are required")
+	case cfg.Store == nil, cfg.Missing == nil, cfg.Ingest == nil, cfg.Notifier == nil, cfg.URLs == nil, cfg.Health == nil:
+		return errors.New("the fields Store, Missing, Ingest, Notifier, URLs and Health are required")
 	case cfg.Vault == nil, cfg.IDs == nil:
 		return errors.New("the fields Vault and IDs are required")
 	}

@@ -38,7 +38,7 @@ type replayCreate struct {
 		PerMinute         int      `json:"per_minute,omitempty" minimum:"1" maximum:"100000" doc:"Pace at the start; absent: by policy."`
 		MaxMultiple       float64  `json:"max_multiple,omitempty" minimum:"1" maximum:"1000" doc:"How many times that it may grow to; absent: by policy."`
 		PauseErrorPercent float64  `json:"pause_error_percent,omitempty" minimum:"1" maximum:"100" doc:"Share of errors above which it pauses itself; absent: by policy."`
-		IncludeMissing    bool     `json:"include_missing,omitempty" doc:"Not supported: true is refused with 422. Events get their deliveries when they are accepted."`
+		IncludeMissing    bool     `json:"include_missing,omitempty" doc:"Also create deliveries for events since then that the endpoint asks for and has no delivery of: those accepted before it was there, or before it asked for them. Needs endpoint and since."`
 		DryRun            bool     `json:"dry_run,omitempty" doc:"Only say what would be replayed and how long it would take."`
 	}
 }
@@ -47,6 +47,9 @@ type replayCreate struct {
 type replayDraft struct {
 	job    hook.ReplayJob
 	counts map[hook.ID]int64 // deliveries by endpoint
+	more   bool              // there are more than were counted
+
+	missing int64 // of them, to be created
 }
 
 // maxReplayCount is where counting the deliveries of a new replay stops. It is
@@ -56,12 +59,20 @@ const maxReplayCount = 1_000_000
 // replayDraft checks a request and counts what it is about.
 func (a *API) replayDraft(ctx context.Context, c *rest.Call, t hook.Tenant, in *replayCreate) (*replayDraft, error) {
 	if in.Body.IncludeMissing {
-		return nil, rest.FieldError("include_missing", "not_allowed",
-			"is not supported: an event gets its deliveries when it is accepted; send those again that an endpoint should have, with endpoints naming it")
+		if err := checkMissing(&in.Body.EndedFilter); err != nil {
+			return nil, err
+		}
 	}
 	f, err := a.replayFilter(ctx, c, &in.Body.EndedFilter, in.Body.Statuses)
 	if err != nil {
 		return nil, err
+	}
+	if in.Body.IncludeMissing {
+		e, err := a.endpoint(ctx, c, in.Body.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		f.Missing = &hook.MissingFilter{Types: e.Types, Filter: e.Filter}
 	}
 	d := &replayDraft{job: hook.ReplayJob{
 		ID: a.cfg.IDs.Next(c.Now), TenantID: t.ID, EndpointID: f.Endpoint, Filter: f, State: hook.ReplayQueued,
@@ -70,6 +81,9 @@ func (a *API) replayDraft(ctx context.Context, c *rest.Call, t hook.Tenant, in *
 	if d.counts, err = a.cfg.Store.CountByEndpoint(ctx, store.MatchOf(&d.job), maxReplayCount); err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
+	if err := a.countMissing(ctx, c, d); err != nil {
+		return nil, err
+	}
 	d.setTotal()
 	pace, err := a.replayPace(ctx, t, d.job.EndpointID)
 	if err != nil {
@@ -77,6 +91,40 @@ func (a *API) replayDraft(ctx context.Context, c *rest.Call, t hook.Tenant, in *
 	}
 	d.setPace(pace, in)
 	return d, nil
+}
+
+// checkMissing demands what bounds the events that are looked for: those of a tenant
+// are many.
+func checkMissing(b *EndedFilter) error {
+	bad := &rest.Invalid{}
+	if b.Endpoint == "" {
+		bad.Add("endpoint", "required", "must name the endpoint that is to get the events, with include_missing")
+	}
+	if b.Since == "" {
+		bad.Add("since", "required", "must say from when on events are looked for, with include_missing")
+	}
+	if len(b.DeliveryIDs) > 0 {
+		bad.Add("delivery_ids", "not_allowed", "must not be given with include_missing: what is missing has no id")
+	}
+	return bad.Err()
+}
+
+// countMissing adds the events that deliveries are created for, until there are as many
+// as are counted, or it takes too long.
+func (a *API) countMissing(ctx context.Context, c *rest.Call, d *replayDraft) error {
+	j := &d.job
+	if j.Filter.Missing == nil {
+		return nil
+	}
+	n, exact, err := a.cfg.Missing.Count(ctx, c.Now, j, max(maxReplayCount-d.counts[j.EndpointID], 0))
+	if err != nil {
+		return fmt.Errorf("count events without delivery: %w", err)
+	}
+	if n > 0 {
+		d.counts[j.EndpointID] += n
+	}
+	d.missing, d.more = n, !exact
+	return nil
 }
 
 // setTotal sums up. When all of it belongs to one endpoint the replay does too:
@@ -89,7 +137,7 @@ func (d *replayDraft) setTotal() {
 			j.EndpointID = endpoint
 		}
 	}
-	if j.Total >= maxReplayCount {
+	if j.Total >= maxReplayCount || d.more {
 		j.Total, j.EndpointID = -1, j.Filter.Endpoint
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
+	"github.com/breakwaterhq/breakwater/internal/quantity"
 	"github.com/breakwaterhq/breakwater/internal/store"
 )
 
@@ -42,13 +43,16 @@ const forgetfulAfter = 7 * 24 * time.Hour
 
 // previewReplay says what a replay would do.
 func (a *API) previewReplay(ctx context.Context, c *rest.Call, d *replayDraft) (*view.ReplayPreview, error) {
-	p := &view.ReplayPreview{Exact: d.job.Total >= 0, PerEndpoint: []view.ReplayEndpointCount{}, Warnings: []string{}}
+	p := &view.ReplayPreview{Exact: d.job.Total >= 0, Missing: d.missing, PerEndpoint: []view.ReplayEndpointCount{}, Warnings: []string{}}
 	for _, n := range d.counts {
 		p.Count += n
 	}
 	p.SetPace(&d.job)
 	if err := a.previewEndpoints(ctx, d, p); err != nil {
 		return nil, err
+	}
+	if kept := a.cfg.Retention; d.job.Filter.Missing != nil && kept > 0 && d.job.Filter.Since.Before(c.Now.Add(-kept)) {
+		p.Warn("events that are older than %s are removed: none of those is sent", quantity.FormatDuration(kept))
 	}
 	if slices.Contains(d.job.Filter.States, hook.Delivered) {
 		old := store.MatchOf(&d.job)

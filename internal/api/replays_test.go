@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/store"
@@ -147,7 +149,7 @@ func TestPreviewTellsWhatAReplayWouldDo(t *testing.T) {
 			"1 of 4 endpoints take nothing now: the replay will wait for them",
 			"some were delivered more than 7 days ago: receivers may have forgotten their ids and take them for new",
 		},
-		"per_minute": 60.0, "max_multiple": 10.0, "pause_error_percent": 10.0,
+		"per_minute": 60.0, "missing": 0.0, "max_multiple": 10.0, "pause_error_percent": 10.0,
 		"course": []any{map[string]any{"after_seconds": 0.0, "per_minute": 60.0, "sent": 8.0}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -156,7 +158,7 @@ func TestPreviewTellsWhatAReplayWouldDo(t *testing.T) {
 	got = preview(`{"types":["nothing"],"dry_run":true}`)
 	want = map[string]any{
 		"count": 0.0, "exact": true, "estimated_seconds": 0.0, "per_endpoint": []any{}, "warnings": []any{},
-		"per_minute": 100.0, "max_multiple": 10.0, "pause_error_percent": 10.0, "course": []any{},
+		"per_minute": 100.0, "missing": 0.0, "max_multiple": 10.0, "pause_error_percent": 10.0, "course": []any{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("empty preview (-want +got):\n%s", diff)
@@ -323,4 +325,78 @@ func TestReplaysDoNotPileUp(t *testing.T) {
 		t.Errorf("the 101st: %s", p.Code)
 	}
 	w.replay(w.b, `{"all":true}`)
+}
+
+// TestReplayOfMissingEvents: an endpoint that came late is told how many events it
+// would get, and the replay keeps what it asked for then.
+func TestReplayOfMissingEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 3 {
+		w.event(w.a, "order.paid") // payload.n is 1
+	}
+	w.event(w.a, "refund.made")
+	w.must(http.StatusAccepted, http.MethodPost, "/v1/tenants/"+w.a.id+"/events", w.a.send, `{"type":"order.paid","payload":{"n":2}}`)
+	w.clock.pass(time.Minute)
+	ep := w.endpoint(w.a, map[string]any{"uid": "late", "types": []string{"order.*"}, "filter": "payload.n == 1"})
+	w.letters(w.a, "order.paid", 2)
+	w.clock.pass(time.Minute)
+
+	path := "/v1/tenants/acme/replays"
+	preview := w.must(http.StatusOK, http.MethodPost, path, w.a.write,
+		`{"endpoint":"late","since":"1h","include_missing":true,"dry_run":true}`).object(t)
+	if preview["count"] != 5.0 || preview["missing"] != 3.0 || preview["exact"] != true {
+		t.Errorf("preview: count %v, missing %v, exact %v; want 5, 3 of them missing", preview["count"], preview["missing"], preview["exact"])
+	}
+	none := w.must(http.StatusOK, http.MethodPost, path, w.a.write, `{"endpoint":"late","since":"1h","dry_run":true}`).object(t)
+	if none["count"] != 2.0 || none["missing"] != 0.0 {
+		t.Errorf("preview without missing ones: count %v, missing %v", none["count"], none["missing"])
+	}
+	for body, want := range map[string]int64{
+		`{"endpoint":"late","since":"1h","include_missing":true}`:                                       5,
+		`{"endpoint":"late","since":"1h","include_missing":true,"types":["refund.*"]}`:                  0,
+		`{"endpoint":"late","since":"90s","include_missing":true}`:                                      2,
+		`{"endpoint":"late","since":"1h","until":"90s","include_missing":true,"reasons":["exhausted"]}`: 3,
+		`{"endpoint":"late","since":"1h","include_missing":true,"statuses":["delivered"]}`:              3,
+	} {
+		if got := w.job(w.replay(w.a, body)); got.Total != want {
+			t.Errorf("%s: total %d, want %d", body, got.Total, want)
+		}
+	}
+	created := w.must(http.StatusCreated, http.MethodPost, path, w.a.write, `{"endpoint":"late","since":"1h","include_missing":true}`)
+	filter, _ := created.object(t)["filter"].(map[string]any)
+	if filter["include_missing"] != true || filter["endpoint_filter"] != "payload.n == 1" || fmt.Sprint(filter["endpoint_types"]) != "[order.*]" || filter["endpoint"] != ep {
+		t.Errorf("filter: %v", filter)
+	}
+	// What the endpoint asks for later changes nothing.
+	w.must(http.StatusOK, http.MethodPatch, "/v1/tenants/acme/endpoints/late", w.a.write, `{"types":["*"],"filter":""}`)
+	if m := w.job(created.text(t, "id")).Filter.Missing; m == nil || m.Filter != "payload.n == 1" {
+		t.Errorf("stored: %+v", m)
+	}
+}
+
+// uncounted is a search that has no time.
+type uncounted struct{ api.MissingCounter }
+
+func (uncounted) Count(context.Context, time.Time, *hook.ReplayJob, int64) (n int64, exact bool, err error) {
+	return 7, false, nil
+}
+
+func TestMissingEventsThatAreTooManyToCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(cfg *api.Config) {
+		cfg.Missing, cfg.Retention = uncounted{}, 24*time.Hour
+	})
+	w.endpoint(w.a, map[string]any{"uid": "late"})
+	const body = `{"endpoint":"late","since":"48h","include_missing":true`
+	preview := w.must(http.StatusOK, http.MethodPost, "/v1/tenants/acme/replays", w.a.write, body+`,"dry_run":true}`).object(t)
+	if preview["count"] != 7.0 || preview["exact"] != false {
+		t.Errorf("preview: count %v, exact %v; want at least 7", preview["count"], preview["exact"])
+	}
+	if warnings := fmt.Sprint(preview["warnings"]); !strings.Contains(warnings, "older than 1d are removed") {
+		t.Errorf("warnings: %s", warnings)
+	}
+	if j := w.job(w.replay(w.a, body+`}`)); j.Total != -1 || j.EndpointID == 0 {
+		t.Errorf("total %d of endpoint %d, want an unknown one", j.Total, j.EndpointID)
+	}
 }

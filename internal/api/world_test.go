@@ -23,6 +23,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
+	"github.com/breakwaterhq/breakwater/internal/backfill"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
@@ -149,7 +150,10 @@ func newWorldWith(t *testing.T, change func(*api.Config)) *world {
 	w.ok(err)
 	v, err := vault.Open([]vault.Key{key})
 	w.ok(err)
+	missing, err := backfill.New(backfill.Config{Store: db})
+	w.ok(err)
 	cfg := api.Config{
+		Missing: missing,
 		Metrics: rest.MetricsAccess{Handler: fakeMetrics{}, Open: func() bool { return w.loopback }, Token: metricsToken},
 		Store:   nearsighted{db, &w.look}, Ingest: w.ingest, Notifier: w.notifier, URLs: fakeURLs{}, Health: w.health, Backups: w.backups, Vault: v, IDs: w.ids,
 		MaxPayload: 64 << 10, MaxBatchBody: 256 << 10, MaxEndpoints: maxEndpoints, Version: "1.2.3", Now: w.clock.now,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/api"
+	"github.com/breakwaterhq/breakwater/internal/backfill"
 	"github.com/breakwaterhq/breakwater/internal/census"
 	"github.com/breakwaterhq/breakwater/internal/dispatch"
 	"github.com/breakwaterhq/breakwater/internal/door"
@@ -214,15 +215,19 @@ func (a *App) build() error {
 	if err != nil {
 		return err
 	}
+	missing, err := backfill.New(backfill.Config{Store: a.db, Age: o.RetentionData})
+	if err != nil {
+		return err
+	}
 	a.replays, err = replay.New(replay.Config{
-		Store: countingFeeder{a.changes(), a.metrics}, Lanes: a.db, Notifier: notifier{a}, IDs: a.ids, Log: a.log,
+		Store: countingFeeder{a.changes(), a.metrics}, Lanes: a.db, Finder: missing, Notifier: notifier{a}, IDs: a.ids, Log: a.log,
 		Owns: a.dispatcher.Owns,
 	})
 	if err != nil {
 		return err
 	}
 	a.api, err = api.New(api.Config{
-		Store: a.changes(), Ingest: countingIngest{a.ingest, a.metrics}, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
+		Store: a.changes(), Missing: missing, Ingest: countingIngest{a.ingest, a.metrics}, Notifier: notifier{a}, URLs: a.client, Health: health{a}, Vault: a.vault, IDs: a.ids,
 		TrustedProxies: o.TrustedProxies, Backups: a.backups(), Tracer: a.acceptTracer(),
 		Metrics: a.metricsAccess(), ServerPolicy: policyLevel, PolicyLimits: &o.PolicyLimits,
 		MaxPayload: o.MaxPayload, MaxBatchBody: o.MaxBatchBody,

@@ -77,6 +77,7 @@ var allowed = map[string]imports{
 		own:       in("internal/filter", "internal/hook", "internal/policy", "internal/schema", "internal/store"),
 		libraries: in("golang.org/x/sync/singleflight", "golang.org/x/time/rate"),
 	},
+	"internal/backfill": {own: in("internal/filter", "internal/hook", "internal/store")},
 	"internal/dispatch": {
 		own: in(
 			"internal/hook", "internal/policy", "internal/lane", "internal/window", "internal/sign", "internal/shape",
@@ -169,7 +170,7 @@ var allowed = map[string]imports{
 	"internal/ui/endpoints":   section,
 	"internal/ui/tenants":     section,
 	"internal/ui/uitest": {own: in(
-		"internal/api", "internal/api/rest", "internal/api/view", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
+		"internal/api", "internal/api/rest", "internal/api/view", "internal/backfill", "internal/hook", "internal/store", "internal/store/sqlite", "internal/ui", "internal/ui/site", "internal/vault",
 	)},
 	"internal/ui/playground": {own: section.own, libraries: in("go.yaml.in/yaml/v3")},
 
@@ -184,7 +185,7 @@ var allowed = map[string]imports{
 	"internal/app": {own: in(
 		"internal/hook", "internal/policy", "internal/quantity", "internal/lane", "internal/sign", "internal/vault", "internal/egress",
 		"internal/store", "internal/store/dirlock", "internal/store/sqlite", "internal/store/postgres",
-		"internal/ingest", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest", "internal/api/view",
+		"internal/ingest", "internal/backfill", "internal/dispatch", "internal/replay", "internal/retention", "internal/api", "internal/api/accept", "internal/api/rest", "internal/api/view",
 		"internal/watch", "internal/census", "internal/metric", "internal/trace", "internal/headroom", "internal/door",
 		"internal/alert", "internal/api/alerts", "internal/evaluate", "internal/notify", "internal/notify/mailer", "internal/stats",
 		"internal/ui", "internal/ui/site",

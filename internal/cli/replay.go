@@ -19,7 +19,7 @@ import (
 type replayFlags struct {
 	status, reason, eventType []string
 	endpoint, since, until    string
-	all                       bool
+	all, missing              bool
 	rate, maxRate             int
 	dryRun, detach            bool
 }
@@ -29,9 +29,11 @@ func (s *session) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay [DELIVERY...]", Short: "Deliver dead letters again, at a pace the destination can take",
 		Long: "Deliver dead, delivered or cancelled deliveries again. What matches now is fed a few at a time; the pace doubles\n" +
-			"after every clean minute, and the replay pauses by itself while the destination fails.",
+			"after every clean minute, and the replay pauses by itself while the destination fails. With --include-missing an endpoint\n" +
+			"also gets the events that it asks for and has no delivery of, such as those from before it was there.",
 		Example: `  breakwater replay --endpoint ep_… --dry-run
   breakwater replay --endpoint ep_… --reason expired --since 24h
+  breakwater replay --endpoint ep_… --include-missing --since 7d
   breakwater replay dlv_… dlv_…`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,6 +52,7 @@ func (s *session) replayCommand() *cobra.Command {
 	flags.StringSliceVar(&f.eventType, "type", nil, "event type such as order.paid or 'order.*'")
 	flags.StringVar(&f.since, "since", "", "from this time on, or this long ago (24h)")
 	flags.StringVar(&f.until, "until", "", "before this time, or before this long ago")
+	flags.BoolVar(&f.missing, "include-missing", false, "also events since then that the endpoint asks for and has no delivery of (needs --endpoint and --since)")
 	flags.BoolVar(&f.all, "all", false, "every dead letter of the tenant")
 	flags.IntVar(&f.rate, "rate", 0, "deliveries per minute at the start (default by policy, 100)")
 	flags.IntVar(&f.maxRate, "max-rate", 0, "deliveries per minute that the pace may grow to (default 10 times the start)")
@@ -76,6 +79,7 @@ type replayRequest struct {
 	Until       string   `json:"until,omitempty"`
 	DeliveryIDs []string `json:"delivery_ids,omitempty"`
 	All         bool     `json:"all,omitempty"`
+	Missing     bool     `json:"include_missing,omitempty"`
 	PerMinute   int      `json:"per_minute,omitempty"`
 	MaxMultiple float64  `json:"max_multiple,omitempty"`
 	DryRun      bool     `json:"dry_run,omitempty"`
@@ -87,9 +91,13 @@ const defaultReplayRate = 100
 func (f *replayFlags) request(ids []string) (replayRequest, error) {
 	r := replayRequest{
 		Endpoint: f.endpoint, Statuses: f.status, Reasons: f.reason, Types: f.eventType, Since: f.since, Until: f.until,
-		DeliveryIDs: ids, All: f.all, PerMinute: f.rate, DryRun: f.dryRun,
+		DeliveryIDs: ids, All: f.all, Missing: f.missing, PerMinute: f.rate, DryRun: f.dryRun,
 	}
 	switch {
+	case f.missing && (f.endpoint == "" || f.since == ""):
+		return r, kit.Usagef("--include-missing: needs --endpoint and --since")
+	case f.missing && len(ids) > 0:
+		return r, kit.Usagef("--include-missing: what is missing has no id; leave the deliveries out")
 	case f.rate < 0:
 		return r, kit.Usagef("--rate: must be at least 1")
 	case f.maxRate == 0:
@@ -144,6 +152,9 @@ func (s *session) printPreview(p view.ReplayPreview) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s would be replayed in about %s\n", deliveriesText(p.Count, count), spell(time.Duration(p.EstimatedSeconds)*time.Second))
+	if p.Missing > 0 {
+		fmt.Fprintf(&b, "  %s of them for events that have none yet\n", thousands(p.Missing))
+	}
 	for _, e := range p.PerEndpoint {
 		fmt.Fprintf(&b, "  %s %s %s\n", e.Endpoint, thousands(e.Count), e.State)
 	}

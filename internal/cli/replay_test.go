@@ -30,10 +30,11 @@ func TestReplayRequests(t *testing.T) {
 		args []string
 		body string
 	}{
-		"ids":    {[]string{"dlv_1", "dlv_2"}, `{"delivery_ids":["dlv_1","dlv_2"]}`},
-		"all":    {[]string{"--all"}, `{"all":true}`},
-		"rate":   {[]string{"--all", "--rate=30", "--max-rate=45"}, `{"all":true,"per_minute":30,"max_multiple":1.5}`},
-		"faster": {[]string{"--all", "--max-rate=2000"}, `{"all":true,"per_minute":100,"max_multiple":20}`},
+		"ids":     {[]string{"dlv_1", "dlv_2"}, `{"delivery_ids":["dlv_1","dlv_2"]}`},
+		"all":     {[]string{"--all"}, `{"all":true}`},
+		"rate":    {[]string{"--all", "--rate=30", "--max-rate=45"}, `{"all":true,"per_minute":30,"max_multiple":1.5}`},
+		"faster":  {[]string{"--all", "--max-rate=2000"}, `{"all":true,"per_minute":100,"max_multiple":20}`},
+		"missing": {[]string{"--endpoint=ep_1", "--since=7d", "--include-missing"}, `{"endpoint":"ep_1","since":"7d","include_missing":true}`},
 		"filter": {
 			[]string{"--endpoint=ep_1", "--status=dead,delivered", "--reason=expired", "--type=order.*", "--since=24h", "--until=1h"},
 			`{"endpoint":"ep_1","statuses":["dead","delivered"],"reasons":["expired"],"types":["order.*"],"since":"24h","until":"1h"}`,
@@ -61,6 +62,9 @@ func TestReplayUsage(t *testing.T) {
 		"subcommand": {[]string{"lsit"}, `unknown command "lsit" for "breakwater replay"; did you mean list?`},
 		"rate":       {[]string{"--all", "--rate=-1"}, "--rate: must be at least 1"},
 		"max rate":   {[]string{"--all", "--rate=50", "--max-rate=40"}, "--max-rate: must be at least the rate of 50"},
+		"of whom":    {[]string{"--include-missing", "--since=1h"}, "--include-missing: needs --endpoint and --since"},
+		"since when": {[]string{"--include-missing", "--endpoint=ep_1"}, "--include-missing: needs --endpoint and --since"},
+		"which":      {[]string{"dlv_1", "--include-missing", "--endpoint=ep_1", "--since=1h"}, "--include-missing: what is missing has no id"},
 		"watch":      {[]string{"watch"}, "wrong number of arguments"},
 	} {
 		got := runWith(nil, "", append([]string{"replay"}, tc.args...)...)
@@ -75,6 +79,7 @@ func TestReplayDryRun(t *testing.T) {
 	s := newServer(t, map[string][]answer{"POST /v1/tenants/default/replays": {
 		{200, `{"count":50000,"exact":true,"estimated_seconds":3150,"per_endpoint":[{"endpoint":"ep_1","count":50000,"state":"open"}],"warnings":["it is open"]}`},
 		{200, `{"count":1,"exact":false,"estimated_seconds":5,"per_endpoint":[],"warnings":[]}`},
+		{200, `{"count":5,"exact":true,"missing":3,"estimated_seconds":5,"per_endpoint":[],"warnings":[]}`},
 		{422, `{"detail":"all must be true","code":"filter_empty"}`},
 	}})
 	got := s.run("replay", "--endpoint=ep_1", "--dry-run")
@@ -82,6 +87,9 @@ func TestReplayDryRun(t *testing.T) {
 		t.Errorf("exit %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 	}
 	if got := s.run("replay", "--all", "--dry-run"); got.stdout != "at least 1 delivery would be replayed in about 5s\n" {
+		t.Errorf("stdout %q", got.stdout)
+	}
+	if got := s.run("replay", "--endpoint=ep_1", "--since=1h", "--include-missing", "--dry-run"); !strings.Contains(got.stdout, "\n  3 of them for events that have none yet\n") {
 		t.Errorf("stdout %q", got.stdout)
 	}
 	if got := s.run("replay"); got.code != 5 || !strings.Contains(got.stderr, "filter_empty") {

@@ -81,7 +81,7 @@ func TestEndedDeliveriesAreKept(t *testing.T) {
 		"dead of late":   {hook.Dead, age - time.Hour, accepted.Add(age + 47*time.Hour)},
 		"cancelled late": {hook.Cancelled, age - time.Hour, accepted.Add(age)},
 	} {
-		d := hook.Delivery{ID: hook.IDFloor(accepted), State: tc.state, SettledAt: accepted.Add(tc.settled)}
+		d := hook.Delivery{ID: hook.IDFloor(accepted.Add(time.Hour)), EventID: hook.IDFloor(accepted), State: tc.state, SettledAt: accepted.Add(tc.settled)}
 		if got := d.KeptUntil(age); !got.Equal(tc.want) {
 			t.Errorf("%s: until %v, want %v", name, got, tc.want)
 		}

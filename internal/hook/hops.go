@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"mime"
 	"strconv"
 	"strings"
 )
@@ -26,10 +27,19 @@ func WithHops(contentType string, hops int) string {
 	return contentType + hopsMark + strconv.Itoa(hops)
 }
 
+// NamedMark is the parameter of a stored content type that says that the
+// publisher named the endpoints that get the event. No other endpoint ever does.
+const NamedMark = "; breakwater-named=1"
+
+// WithNamed notes in the content type of an event, after its hops, that it is for
+// the endpoints that were named.
+func WithNamed(contentType string) string { return contentType + NamedMark }
+
 // CutHops returns a content type as its publisher gave it, without any note, and
 // the hops that are noted in it.
 func CutHops(contentType string) (plain string, hops int) {
 	contentType, _ = CutTrace(contentType)
+	contentType = strings.TrimSuffix(contentType, NamedMark)
 	plain, text, ok := strings.Cut(contentType, hopsMark)
 	if !ok {
 		return contentType, 0
@@ -39,4 +49,14 @@ func CutHops(contentType string) (plain string, hops int) {
 		return contentType, 0
 	}
 	return plain, hops
+}
+
+// IsJSON reports whether a stored content type is one of JSON.
+func IsJSON(contentType string) bool {
+	plain, _ := CutHops(contentType)
+	if plain == "" || plain == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(plain)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }

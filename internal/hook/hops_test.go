@@ -14,6 +14,12 @@ func TestHops(t *testing.T) {
 			if got != plain || n != hops {
 				t.Errorf("%q with %d hops comes back as %q with %d", plain, hops, got, n)
 			}
+			trace := hook.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=1"}
+			all := hook.WithTrace(hook.WithNamed(hook.WithHops(plain, hops)), trace)
+			got, n = hook.CutHops(all)
+			if _, back := hook.CutTrace(all); got != plain || n != hops || back != trace {
+				t.Errorf("%q with %d hops, named and traced, comes back as %q with %d and %v", plain, hops, got, n, back)
+			}
 		}
 	}
 	for _, odd := range []string{"text/plain; breakwater-hops=", "text/plain; breakwater-hops=x", "text/plain; breakwater-hops=-1"} {

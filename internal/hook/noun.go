@@ -263,9 +263,10 @@ type Node struct {
 const DeadGrace = 48 * time.Hour
 
 // KeptUntil returns until when a delivery that has ended is kept at least, where data
-// is removed at some age. Zero: it is pending, and is not removed.
+// is removed at some age: that of its event, which may be older than the delivery.
+// Zero: it is pending, and is not removed.
 func (d *Delivery) KeptUntil(age time.Duration) time.Time {
-	switch until := d.ID.Time().Add(age); {
+	switch until := d.EventID.Time().Add(age); {
 	case d.State == Pending:
 		return time.Time{}
 	case d.State == Dead && d.SettledAt.Add(DeadGrace).After(until):

@@ -46,9 +46,9 @@ const (
 // NeedsPerson reports whether only a person can end the pause.
 func (r PauseReason) NeedsPerson() bool { return r == PausedByUser || r == PausedStuck }
 
-// ReplayJob is a set of ended deliveries that are delivered again at a pace.
-// The set is what matches the filter when the job is created: what ends later
-// is not in it.
+// ReplayJob is a set of ended deliveries that are delivered again at a pace, and
+// of events that an endpoint has no delivery of. The set is what matches the filter
+// when the job is created: what ends or is accepted later is not in it.
 type ReplayJob struct {
 	ID          ID
 	TenantID    ID
@@ -63,8 +63,8 @@ type ReplayJob struct {
 	MaxMultiple       float64 // of PerMinute
 	PauseErrorPercent float64 // share of errors above which it pauses itself
 
-	// Deliveries up to Cursor have been fed; those from EndID on are younger
-	// than the job. PacedAt is how far the pace has been used up.
+	// Deliveries and events up to Cursor have been fed; those from EndID on are
+	// younger than the job. PacedAt is how far the pace has been used up.
 	Cursor  ID
 	EndID   ID
 	PacedAt time.Time
@@ -87,7 +87,7 @@ type ReplayJob struct {
 
 // ReplayCounts is what has become of the deliveries of a replay.
 type ReplayCounts struct {
-	Fed       int64 // pending again
+	Fed       int64 // pending again, or created
 	Skipped   int64 // in the set, but not to be fed: pending, or its endpoint is gone
 	Delivered int64
 	Failed    int64 // ended without being delivered: dead again, or cancelled
@@ -113,6 +113,17 @@ type ReplayFilter struct {
 	Until      time.Time
 	Deliveries []ID // these and no others
 	All        bool // said out loud: everything else that was given selects all
+	// Missing also selects events of the window that the endpoint has no delivery
+	// of. Types and window apply to them, states and reasons cannot. nil: none.
+	Missing *MissingFilter
+}
+
+// MissingFilter is what an endpoint asked for when a replay of events that it has no
+// delivery of was created. It is kept, so that the set does not change with the
+// endpoint.
+type MissingFilter struct {
+	Types  []string // patterns; none: no event
+	Filter string   // over the content; empty: none
 }
 
 // replayFilterText is a ReplayFilter as it is stored and shown.
@@ -125,6 +136,10 @@ type replayFilterText struct {
 	Until      time.Time `json:"until,omitzero"`
 	Deliveries []string  `json:"delivery_ids,omitempty"`
 	All        bool      `json:"all,omitempty"`
+
+	Missing        bool     `json:"include_missing,omitempty"`
+	EndpointTypes  []string `json:"endpoint_types,omitempty"`
+	EndpointFilter string   `json:"endpoint_filter,omitempty"`
 }
 
 // MarshalJSON writes names and shown ids, so that the stored form does not
@@ -133,6 +148,9 @@ func (f ReplayFilter) MarshalJSON() ([]byte, error) {
 	t := replayFilterText{Types: f.Types, Since: f.Since, Until: f.Until, All: f.All}
 	if f.Endpoint != 0 {
 		t.Endpoint = EndpointPrefix.Format(f.Endpoint)
+	}
+	if m := f.Missing; m != nil {
+		t.Missing, t.EndpointTypes, t.EndpointFilter = true, m.Types, m.Filter
 	}
 	for _, s := range f.States {
 		t.States = append(t.States, s.String())
@@ -153,6 +171,9 @@ func (f *ReplayFilter) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*f = ReplayFilter{Types: t.Types, Since: t.Since, Until: t.Until, All: t.All}
+	if t.Missing {
+		f.Missing = &MissingFilter{Types: t.EndpointTypes, Filter: t.EndpointFilter}
+	}
 	var err error
 	if t.Endpoint != "" {
 		if f.Endpoint, err = EndpointPrefix.Parse(t.Endpoint); err != nil {

@@ -47,6 +47,10 @@ func TestReplayFilterText(t *testing.T) {
 		`{}`: {},
 		`{"endpoint":"ep_0000000000007","statuses":["dead","delivered"],"reasons":["expired"],"types":["order.*"],` +
 			`"since":"2026-03-02T00:00:00Z","until":"2026-03-03T00:00:00Z","delivery_ids":["dlv_0000000000008","dlv_0000000000009"],"all":true}`: full,
+		`{"endpoint":"ep_0000000000007","include_missing":true,"endpoint_types":["a.*","b"],"endpoint_filter":"payload.n \u003e 1"}`: {
+			Endpoint: 7, Missing: &hook.MissingFilter{Types: []string{"a.*", "b"}, Filter: "payload.n > 1"},
+		},
+		`{"include_missing":true}`: {Missing: &hook.MissingFilter{}},
 	} {
 		text, err := json.Marshal(f)
 		if err != nil || string(text) != want {

@@ -3,8 +3,6 @@ package ingest
 import (
 	"cmp"
 	"errors"
-	"mime"
-	"strings"
 	"sync"
 
 	"github.com/breakwaterhq/breakwater/internal/filter"
@@ -85,7 +83,7 @@ type content struct {
 }
 
 func (in *Ingest) decode(s *hook.Submission) *content {
-	c := &content{json: isJSON(s.ContentType)}
+	c := &content{json: hook.IsJSON(s.ContentType)}
 	if !c.json {
 		return c
 	}
@@ -95,15 +93,6 @@ func (in *Ingest) decode(s *hook.Submission) *content {
 	}
 	c.value, c.err = filter.Decode(s.Payload)
 	return c
-}
-
-func isJSON(contentType string) bool {
-	plain, _ := hook.CutHops(contentType)
-	if plain == "" || plain == "application/json" {
-		return true
-	}
-	media, _, err := mime.ParseMediaType(plain)
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
 
 // fits checks a payload against the schema of its type.

@@ -359,6 +359,9 @@ func (in *Ingest) rows(view *view, s *hook.Submission, matches []*target, now ti
 		Deliveries: make([]hook.Delivery, len(matches)),
 		ConfigRev:  view.rev,
 	}
+	if len(s.Endpoints) > 0 {
+		a.Event.ContentType = hook.WithNamed(a.Event.ContentType)
+	}
 	if t := s.Trace; t != nil && (t.Keep || slices.ContainsFunc(matches, func(t *target) bool { return t.traced })) {
 		a.Event.ContentType = hook.WithTrace(a.Event.ContentType, t.Trace)
 	}

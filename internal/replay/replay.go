@@ -1,6 +1,6 @@
-// Package replay feeds replays: it makes ended deliveries pending again, a few
-// every second, at a pace that grows while the destination copes and stops when
-// it does not.
+// Package replay feeds replays: it makes ended deliveries pending again, and creates
+// those that are missing, a few every second, at a pace that grows while the
+// destination copes and stops when it does not.
 //
 // It sends nothing. A fed delivery goes through its lane like any other, under
 // the lane's limits and behind live events; what became of it is counted by the
@@ -27,6 +27,13 @@ type Lanes interface {
 	Destinations(ctx context.Context, endpoints []hook.ID) ([]store.Destination, error)
 }
 
+// Finder finds events that an endpoint has no delivery of; backfill.Finder does.
+type Finder interface {
+	// Missing returns up to limit events behind the replay's cursor, oldest first,
+	// and how far it has looked.
+	Missing(ctx context.Context, now time.Time, j *hook.ReplayJob, limit int) (store.Missing, error)
+}
+
 // Notifier tells the owner of a lane that deliveries on disk are due. It never
 // fails and never blocks.
 type Notifier interface {
@@ -37,6 +44,7 @@ type Notifier interface {
 type Config struct {
 	Store    store.ReplayFeeder
 	Lanes    Lanes
+	Finder   Finder
 	Notifier Notifier
 	IDs      *hook.IDSource
 	Log      *slog.Logger
@@ -71,8 +79,8 @@ type Runner struct {
 
 // New checks cfg, fills in defaults, and starts nothing.
 func New(cfg Config) (*Runner, error) {
-	if cfg.Store == nil || cfg.Lanes == nil || cfg.Notifier == nil || cfg.IDs == nil || cfg.Log == nil || cfg.Owns == nil {
-		return nil, errors.New("replay: Store, Lanes, Notifier, IDs, Log and Owns are required")
+	if cfg.Store == nil || cfg.Lanes == nil || cfg.Finder == nil || cfg.Notifier == nil || cfg.IDs == nil || cfg.Log == nil || cfg.Owns == nil {
+		return nil, errors.New("replay: Store, Lanes, Finder, Notifier, IDs, Log and Owns are required")
 	}
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	cfg.MaxRunning = cmp.Or(cfg.MaxRunning, 8)
@@ -220,8 +228,14 @@ func (r *Runner) save(ctx context.Context, now time.Time, v *verdict) error {
 // feed makes deliveries pending, page by page, and rings for their lanes.
 func (r *Runner) feed(ctx context.Context, now time.Time, v *verdict) error {
 	for left := min(v.feed, maxStep); left > 0; left -= maxPage {
-		page := min(left, maxPage)
-		fed, err := r.cfg.Store.FeedReplay(ctx, store.Feed{Replay: v.job, Limit: page, Now: now, PacedAt: v.pacedAt})
+		f := store.Feed{Replay: v.job, Limit: min(left, maxPage), Now: now, PacedAt: v.pacedAt}
+		if v.job.Filter.Missing != nil {
+			var err error
+			if f.Missing, err = r.missing(ctx, now, &v.job, f.Limit); err != nil {
+				return err
+			}
+		}
+		fed, err := r.cfg.Store.FeedReplay(ctx, f)
 		if errors.Is(err, hook.ErrStateConflict) {
 			return nil // another node was faster, or a person stopped it
 		}
@@ -236,6 +250,23 @@ func (r *Runner) feed(ctx context.Context, now time.Time, v *verdict) error {
 		}
 	}
 	return nil
+}
+
+// missing finds events without a delivery and draws the ids of theirs. Those are
+// beyond the set, also where this node's clock is behind that of the one that created
+// the replay: what is created must not be met on the way and be fed again.
+func (r *Runner) missing(ctx context.Context, now time.Time, j *hook.ReplayJob, limit int) (store.Missing, error) {
+	m, err := r.cfg.Finder.Missing(ctx, now, j, limit)
+	if err != nil {
+		return m, err
+	}
+	if end := j.EndID.Time(); now.Before(end) {
+		now = end
+	}
+	for i := range m.Events {
+		m.Events[i].Delivery = r.cfg.IDs.Next(now)
+	}
+	return m, nil
 }
 
 // record is the audit record of a change by rule.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/breakwaterhq/breakwater/internal/backfill"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/lane"
 	"github.com/breakwaterhq/breakwater/internal/replay"
@@ -41,6 +42,9 @@ type rig struct {
 
 // since2024 is how far a bubble's clock must go: ids count from 2024.
 const since2024 = 26 * 366 * 24 * time.Hour
+
+// keptFor is how long events are kept.
+const keptFor = 30 * 24 * time.Hour
 
 // newRig opens a store with one tenant. Call it inside the bubble; it ends with
 // the test.
@@ -141,8 +145,10 @@ func (r *rig) runner(owns func(int) bool, maxRunning int) {
 	if owns == nil {
 		owns = func(int) bool { return true }
 	}
+	missing, err := backfill.New(backfill.Config{Store: r.db, Age: keptFor})
+	r.must(err)
 	runner, err := replay.New(replay.Config{
-		Store: r.db, Lanes: r.db, Notifier: r, IDs: r.ids, Log: slog.New(slog.DiscardHandler), Owns: owns, MaxRunning: maxRunning,
+		Store: r.db, Lanes: r.db, Finder: missing, Notifier: r, IDs: r.ids, Log: slog.New(slog.DiscardHandler), Owns: owns, MaxRunning: maxRunning,
 	})
 	r.must(err)
 	r.run(runner.Run)

@@ -25,7 +25,8 @@ const (
 	// delivered, since it was accepted, replayed or sent by hand.
 	TriesOfDelivered Counter = 6
 	// Reopened counts deliveries that had ended and became pending again, by a
-	// replay or by hand: without it what ended would not add up with what came.
+	// replay or by hand, and those that a replay created long after their event was
+	// accepted: without it what ended would not add up with what came.
 	Reopened Counter = 7
 	// Restored counts those of them that were sent by hand in vain: they are again
 	// what they were, which was counted before.

@@ -19,6 +19,8 @@ type Replays interface {
 	// cursor and counters stay as they are, but for Total and Skipped of a
 	// replay that is done: the two are settled then. A nil record writes none.
 	UpdateReplay(ctx context.Context, j hook.ReplayJob, a *hook.Audit) (hook.ReplayJob, error)
+	// MissingReader finds what a replay creates deliveries for.
+	MissingReader
 	// CountByEndpoint counts up to limit deliveries by endpoint.
 	CountByEndpoint(ctx context.Context, f DeliveryFilter, limit int) (map[hook.ID]int64, error)
 }
@@ -35,7 +37,8 @@ type ReplayFeeder interface {
 	// being fed or has waited longer. It reports whether it did.
 	StartReplay(ctx context.Context, id hook.ID, now time.Time, a hook.Audit) (bool, error)
 	// FeedReplay makes the next deliveries of a running replay pending and due
-	// at f.Now, in id order, and moves its cursor and counters with them in one
+	// at f.Now, creates those that are missing, both in the order of the ids of
+	// deliveries and events, and moves its cursor and counters with them in one
 	// transaction. It fails with hook.ErrStateConflict, and nothing written,
 	// when the cursor is not where the caller saw it or the replay does not run
 	// any more: of two that feed the same page one wins.
@@ -44,10 +47,49 @@ type ReplayFeeder interface {
 	NextOfReplay(ctx context.Context, j *hook.ReplayJob, n int) ([]hook.ID, error)
 }
 
+// MissingReader finds events that an endpoint has no delivery of.
+type MissingReader interface {
+	// MissingEvents returns up to p.Limit events behind p.After that a replay is
+	// about and that its endpoint has no delivery of, neither a row nor one whose
+	// row is deferred, oldest first: those whose type its filter and the endpoint
+	// ask for. Whether their content does is for the caller to see. Events that
+	// were published for named endpoints are not among them. next is the After of
+	// what is behind p.ScanLimit events, MissingScanLimit by default; 0 at the end.
+	MissingEvents(ctx context.Context, j *hook.ReplayJob, p Page) (page []MissingEvent, next hook.ID, err error)
+}
+
+// MissingEvent is an event that an endpoint has no delivery of.
+type MissingEvent struct {
+	ID       hook.ID
+	Size     int     // of the payload
+	Delivery hook.ID // that is to be created; it must be at least ReplayJob.EndID
+}
+
+// Missing is what a step of a replay creates deliveries for: all of its events with
+// ids up to Upto and behind the cursor.
+type Missing struct {
+	Events []MissingEvent
+	Upto   hook.ID
+}
+
+// MissingScanLimit is how many events one read of MissingEvents looks at.
+const MissingScanLimit = 2 * ScanLimit
+
+// MissingRange returns the ids of the events that a replay may create deliveries
+// for, behind a page's After.
+func MissingRange(j *hook.ReplayJob, p Page) IDs {
+	f := DeliveryFilter{Since: j.Filter.Since, Until: j.Filter.Until}
+	p.Asc = true
+	r := f.Range(p)
+	r.To = min(r.To, j.EndID)
+	return r
+}
+
 // Feed is one step of a replay.
 type Feed struct {
 	Replay    hook.ReplayJob // as it was read
 	Limit     int            // deliveries to look at, at least 1
+	Missing   Missing        // of a replay with Filter.Missing, behind Replay.Cursor
 	Now       time.Time
 	PacedAt   time.Time // how far the pace is used up after this step
 	ScanLimit int       // deliveries to look at in search of those, 0 for ReplayScanLimit
@@ -55,7 +97,7 @@ type Feed struct {
 
 // Fed is what a step did.
 type Fed struct {
-	Fed       int
+	Fed       int // pending again, or created
 	Skipped   int // looked at, but pending, changed or without a destination
 	Cursor    hook.ID
 	Endpoints []hook.ID // with deliveries that are due now

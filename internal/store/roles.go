@@ -69,8 +69,12 @@ const (
 // StoredBy returns what an event with so many deliveries takes until retention
 // removes it. Attempts come on top, with what destinations answered.
 func StoredBy(deliveries, payload int) int64 {
-	return eventWeight + int64(payload) + deliveryWeight*int64(deliveries)
+	return eventWeight + int64(payload) + StoredByDeliveries(deliveries)
 }
+
+// StoredByDeliveries returns what so many deliveries take of an event that is stored
+// already.
+func StoredByDeliveries(n int) int64 { return deliveryWeight * int64(n) }
 
 // StoredByAttempt returns what an attempt takes whose document, error and answer
 // have so many bytes.

@@ -21,7 +21,7 @@ type Replay struct {
 	CurrentPerMinute  int             `json:"current_per_minute"`
 	MaxMultiple       float64         `json:"max_multiple"`
 	PauseErrorPercent float64         `json:"pause_error_percent"`
-	AsOf              Stamp           `json:"as_of" doc:"What ended later is not part of it."`
+	AsOf              Stamp           `json:"as_of" doc:"What ended or was accepted later is not part of it."`
 	Progress          Progress        `json:"progress"`
 	CreatedBy         string          `json:"created_by"`
 	CreatedAt         Stamp           `json:"created_at"`
@@ -34,7 +34,7 @@ type Replay struct {
 // skipped are the total.
 type Progress struct {
 	Total     *int64   `json:"total" doc:"null: too many to count beforehand."`
-	Fed       int64    `json:"fed" doc:"Made pending again."`
+	Fed       int64    `json:"fed" doc:"Made pending again, or created."`
 	Delivered int64    `json:"delivered"`
 	Failed    int64    `json:"failed" doc:"Dead again, or cancelled."`
 	Skipped   int64    `json:"skipped" doc:"Not fed: pending, delivered meanwhile, or without an endpoint."`
@@ -94,6 +94,7 @@ func PaceOf(j *hook.ReplayJob) policy.Pace {
 type ReplayPreview struct {
 	Count            int64                 `json:"count"`
 	Exact            bool                  `json:"exact" doc:"false: there are at least that many."`
+	Missing          int64                 `json:"missing" doc:"Of count: events that get a delivery (include_missing)."`
 	EstimatedSeconds int64                 `json:"estimated_seconds" doc:"If every minute is clean."`
 	PerEndpoint      []ReplayEndpointCount `json:"per_endpoint" nullable:"false"`
 	Warnings         []string              `json:"warnings" nullable:"false"`

@@ -41,7 +41,7 @@ type Figures struct {
 	Dead            uint64            `json:"dead"`
 	DeadBy          map[string]uint64 `json:"dead_by" doc:"The same by reason."`
 	Cancelled       uint64            `json:"cancelled"`
-	Reopened        uint64            `json:"reopened" doc:"Had ended, and became pending again by a replay or by hand, or was dead and is discarded: then it is cancelled, too."`
+	Reopened        uint64            `json:"reopened" doc:"Had ended, and became pending again by a replay or by hand, or was created by a replay, or was dead and is discarded: then it is cancelled, too."`
 	Restored        uint64            `json:"restored" doc:"Of these, sent by hand in vain: they are again what they were. accepted + reopened = delivered + dead + cancelled + restored + what became pending."`
 }
 

@@ -181,6 +181,8 @@ func (t tx) Lock(l sqlstore.Lock, id hook.ID) (err error) {
 		_, err = t.tx.Exec(t.ctx, exclusive, lockPolicies, 0)
 	case sqlstore.LockPoliciesShared:
 		_, err = t.tx.Exec(t.ctx, shared, lockPolicies, 0)
+	case sqlstore.LockKeptShared:
+		_, err = t.tx.Exec(t.ctx, shared, lockKept, 0)
 	default:
 		err = fmt.Errorf("unknown lock %d", l)
 	}

@@ -46,6 +46,12 @@ func WalkSQL(w store.Walk, f *store.DeliveryFilter, asc bool) (stop, read *State
 	return (*Statement)(dialect{}.StopQuery(visible.Made(), w, f, r, asc, 1000)), (*Statement)(dialect{}.WalkQuery(visible.Made(), w, f, r, p, sqlstore.DeliveryColumns+", "+sqlstore.TypeOfEvent))
 }
 
+// MissingSQL returns the two queries of a search for events without a delivery.
+func MissingSQL(j *hook.ReplayJob) (stop, read *Statement) {
+	r := store.MissingRange(j, store.Page{})
+	return (*Statement)(sqlstore.MissingStop(dialect{}, j, r, 1000)), (*Statement)(sqlstore.MissingQuery(dialect{}, j, r, 20))
+}
+
 // Statement is a query with its parameters.
 type Statement sqlstore.Query
 
@@ -62,6 +68,8 @@ func written(q *sqlstore.Query) string {
 		switch v := args[i-1].(type) {
 		case string:
 			text = "'" + v + "'"
+		case []byte:
+			text = fmt.Sprintf(`'\x%x'`, v)
 		case []hook.ID:
 			text = "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") + "}'"
 		case []int16:

@@ -35,6 +35,9 @@ const (
 	// lockPolicies: shared by whoever refers to a named policy, exclusive for changes
 	// of named policies. It comes before the tenant's.
 	lockPolicies = 7012
+	// lockKept: shared by whoever creates deliveries of old events, exclusive for
+	// the node that prunes when it begins with a day. It comes after the tenant's.
+	lockKept = 7013
 
 	// 7009, written out in its statements, is a node: shared by its batches and
 	// take-overs, exclusive for another one that moves its floor. That one only

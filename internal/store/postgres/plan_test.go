@@ -295,3 +295,50 @@ UPDATE deliveries SET tenant_id = 7, endpoint_id = 1008 WHERE id % 10000 < 2; AN
 		}
 	}
 }
+
+// TestPlansOfMissingEvents: events are read by their tenant, and for each of them one
+// row is looked for, whatever the statistics say.
+func TestPlansOfMissingEvents(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	open(t, dsn)
+	conn := connectAs(t, dsn, postgres.ReaderSettings)
+	now := time.Now()
+	today := hook.IDFloor(now)
+	fill := fmt.Sprintf("; INSERT INTO events (id, tenant_id, created_at, type, content_type, payload) SELECT %d + i, i %% 7, now(), 'a', 'a', '' FROM generate_series(1, 20000) AS i", today)
+	j := &hook.ReplayJob{TenantID: 1, EndpointID: 1, EndID: store.ReplayEnd(now), Filter: hook.ReplayFilter{
+		Since: now.Add(-time.Hour), Types: []string{"a"}, Missing: &hook.MissingFilter{Types: []string{"a.*", "b"}},
+	}}
+	for _, age := range []struct{ name, sql string }{
+		{"empty", ""},
+		{"filled, no statistics", fillBacklog + fill},
+		{"filled, analyzed", "ANALYZE deliveries; ANALYZE events"},
+	} {
+		if _, err := conn.Exec(t.Context(), age.sql); err != nil {
+			t.Fatal(err)
+		}
+		stop, read := postgres.MissingSQL(j)
+		for _, s := range []*postgres.Statement{stop, read} {
+			rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS off) "+s.Written())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(lines, "\n")
+			if !strings.Contains(got, "tenant_id_id_idx on events_") {
+				t.Errorf("%s: does not go by the tenant:\n%s", age.name, got)
+			}
+			if s == read && !strings.Contains(got, "using deliveries_event on deliveries") {
+				t.Errorf("%s: does not look for the row by its event:\n%s", age.name, got)
+			}
+			for _, bad := range []string{"Sort", "Seq Scan", "Bitmap", "Hash Join", "Merge Join"} {
+				if strings.Contains(strings.ReplaceAll(got, "Sort Key", ""), bad) {
+					t.Errorf("%s: %s in the plan:\n%s", age.name, bad, got)
+				}
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -159,6 +160,13 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 		if stays, err := s.mustStay(ctx, d); err != nil || stays {
 			return false, err
 		}
+		if err := s.begin(ctx, d); err != nil {
+			return false, fmt.Errorf("note that %s is being removed: %w", d, err)
+		}
+		// A replay may have created a delivery while this waited for it.
+		if stays, err := s.mustStay(ctx, d); err != nil || stays {
+			return false, err
+		}
 		s.cleared.Store(int64(d))
 	}
 	var deliveries, attempts int64
@@ -176,6 +184,24 @@ func (s *pruning) day(ctx context.Context, d day) (finished bool, err error) {
 		return false, err
 	}
 	return true, s.dropDay(ctx, d)
+}
+
+// moveKept never moves back.
+const moveKept = `
+INSERT INTO settings AS s (name, value) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET value = greatest(s.value::bigint, excluded.value::bigint)::text`
+
+// begin notes that deliveries of the day leave from now on, and waits for whoever is
+// creating some: replays create none for an event whose delivery may have been removed,
+// nor for one that is about to be.
+func (s *pruning) begin(ctx context.Context, d day) error {
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, 0)`, lockKept); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, moveKept, sqlstore.KeptFrom, strconv.FormatInt(int64(d.to()), 10))
+		return err
+	})
 }
 
 // mustStay reports whether a delivery of the day is pending or died recently.

@@ -147,3 +147,96 @@ func TestOneNodePrunesAtATime(t *testing.T) {
 		t.Errorf("pruned %+v, want 3 events", got)
 	}
 }
+
+// missingStep prepares a step that creates deliveries of e for the events of settles.
+func (n *node) missingStep(ten hook.Tenant, e hook.Endpoint, of []*store.Settle) store.Feed {
+	n.t.Helper()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	j := hook.ReplayJob{
+		ID: n.id(), TenantID: ten.ID, EndpointID: e.ID, State: hook.ReplayQueued, PerMinute: 1, CurrentPerMinute: 1, Ramp: 1, MaxMultiple: 1,
+		Filter: hook.ReplayFilter{
+			Endpoint: e.ID, States: []hook.DeliveryState{hook.Dead}, Since: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+			Missing: &hook.MissingFilter{Types: []string{"*"}},
+		},
+		EndID: store.ReplayEnd(now), CreatedBy: "test", CreatedAt: now, UpdatedAt: now, Version: 1,
+	}
+	audit := hook.Audit{ID: n.id(), TenantID: ten.ID, Actor: "test", Action: "test", Subject: "test", At: now}
+	n.check(n.db.CreateReplay(n.t.Context(), j, audit), "CreateReplay")
+	audit.ID = n.id()
+	if started, err := n.db.StartReplay(n.t.Context(), j.ID, now, audit); err != nil || !started {
+		n.t.Fatalf("StartReplay = %v, %v", started, err)
+	}
+	j, err := n.db.ReplayByID(n.t.Context(), 0, j.ID)
+	n.check(err, "ReplayByID")
+	f := store.Feed{Replay: j, Limit: 100, Now: now, PacedAt: now, Missing: store.Missing{Upto: j.EndID}}
+	for _, s := range of {
+		f.Missing.Events = append(f.Missing.Events, store.MissingEvent{ID: s.Delivery.EventID, Size: 7, Delivery: n.ids.Next(j.EndID.Time())})
+	}
+	return f
+}
+
+// TestNothingIsCreatedInADayThatLeaves: where deliveries have begun to leave, an
+// event without one may have had one.
+func TestNothingIsCreatedInADayThatLeaves(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	e := n.endpoint(ten)
+	first := time.Date(2025, 5, 1, 13, 0, 0, 0, time.UTC)
+	leaving, staying := n.old(ten, e, first, 20), n.old(ten, e, first.Add(5*day), 1)
+	n.commit(&store.Batch{Settles: slices.Concat(leaving, staying)})
+	got, err := n.db.Prune(t.Context(), store.PruneStep{Now: time.Now(), Before: first.Add(2 * day), DeadAfter: time.Now(), Limit: 7})
+	n.check(err, "Prune")
+	if got.Deliveries != 7 || got.Events != 0 {
+		t.Fatalf("pruned %+v in one step, want 7 deliveries", got)
+	}
+	fed, err := n.db.FeedReplay(t.Context(), n.missingStep(ten, n.endpoint(ten), slices.Concat(leaving, staying)))
+	n.check(err, "FeedReplay")
+	if fed.Fed != 1 || fed.Skipped != 20 {
+		t.Errorf("fed %+v, want the one of a day that stays", fed)
+	}
+	if got := n.prune(first.Add(2 * day)); got.Events != 20 {
+		t.Errorf("pruned %+v, want the 20 events", got)
+	}
+}
+
+// TestPruneWaitsForWhoeverCreates: a day is not dropped under a delivery that is
+// being created.
+func TestPruneWaitsForWhoeverCreates(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	n := join(t, dsn, "n")
+	n.own(false)
+	ten := n.tenant()
+	first := time.Date(2025, 5, 1, 13, 0, 0, 0, time.UTC)
+	old := n.old(ten, n.endpoint(ten), first, 3)
+	n.commit(&store.Batch{Settles: old})
+	e := n.endpoint(ten)
+
+	// Somebody holds what FeedReplay holds, with its row written and not committed.
+	creator := connect(t, dsn)
+	tx, err := creator.Begin(t.Context())
+	n.check(err, "Begin")
+	_, err = tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock_shared(7013, 0)")
+	n.check(err, "lock")
+	_, err = tx.Exec(t.Context(), "INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at) VALUES ($1, $2, $3, $4, now(), now())",
+		n.id(), ten.ID, old[0].Delivery.EventID, e.ID)
+	n.check(err, "insert")
+	pruned := make(chan store.Pruned, 1)
+	go func() { pruned <- n.prune(first.Add(10 * day)) }()
+	waiting := "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7013 AND NOT granted"
+	for deadline := time.Now().Add(time.Minute); value[int](t, dsn, waiting) == 0; time.Sleep(10 * time.Millisecond) {
+		if len(pruned) > 0 || time.Now().After(deadline) {
+			t.Fatal("nobody waits for the one who creates")
+		}
+	}
+	n.check(tx.Commit(t.Context()), "Commit")
+	if got := <-pruned; got.Events != 0 || got.Deliveries != 0 {
+		t.Errorf("pruned %+v, want nothing of a day with a pending delivery", got)
+	}
+	if _, err := n.db.Event(t.Context(), ten.ID, old[0].Delivery.EventID); err != nil {
+		t.Errorf("the event of the new delivery: %v", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
+	"github.com/breakwaterhq/breakwater/internal/store/postgres/deferred"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 	"github.com/breakwaterhq/breakwater/internal/store/visible"
 )
@@ -120,6 +121,31 @@ func (dialect) StopQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilte
 	q.SQL += orderOf(w, asc) + "\nLIMIT 1 OFFSET " + q.Arg(n)
 	return q
 }
+
+// EventsOf implements sqlstore.Dialect. The rows lead into events_tenant alone, the
+// ids tell which partitions to leave alone.
+func (dialect) EventsOf(q *sqlstore.Query, tenant hook.ID, r store.IDs) string {
+	q.SQL += "events e WHERE (e.tenant_id, e.id) >= (" + q.Arg(tenant) + ", " + q.Arg(r.From) + ")"
+	q.And("(e.tenant_id, e.id) < (?, ?)", tenant, r.To)
+	q.And("e.id >= ? AND e.id < ?", r.From, r.To)
+	return "\nORDER BY e.tenant_id, e.id"
+}
+
+// withoutRow looks for the one row by deliveries_event: a condition on rows leaves no
+// other index, and a value that is read for each event no other way to join.
+const withoutRow visible.SQL = `(SELECT d.id FROM deliveries d
+    WHERE (d.event_id, d.endpoint_id) >= (e.id, ?) AND (d.event_id, d.endpoint_id) <= (e.id, ?) LIMIT 1) IS NULL`
+
+// WithoutDelivery implements sqlstore.Dialect. An event and the rows of its
+// deliveries come with one commit, or its row names those that are deferred, and goes
+// on naming them. So one look tells, whatever is being inserted meanwhile.
+func (dialect) WithoutDelivery(q *sqlstore.Query, endpoint hook.ID) {
+	q.And(visible.AddsDeferred.Text(withoutRow), endpoint, endpoint)
+	q.And("(e.targets IS NULL OR position(?::bytea IN e.targets) = 0)", deferred.NameOf(endpoint))
+}
+
+// Pairs implements sqlstore.Dialect.
+func (dialect) Pairs() string { return "unnest($1::bigint[], $2::bigint[]) AS p(id, event_id)" }
 
 const countDue visible.SQL = `
 SELECT count(*) FROM (SELECT FROM (SELECT DISTINCT id FROM unnest($1::bigint[]) AS id) ep CROSS JOIN LATERAL (

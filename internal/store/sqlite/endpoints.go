@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/stats"
+	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlstore"
 )
 
@@ -52,7 +53,7 @@ func (d *DB) cancelSome(ctx context.Context, tenant, endpoint hook.ID, now time.
 				return err
 			}
 		}
-		if err := sqlstore.AddUsage(t, tenant, -n, -bytes); err != nil {
+		if err := sqlstore.AddUsage(t, tenant, store.Usage{Pending: -n, Bytes: -bytes}); err != nil {
 			return err
 		}
 		return d.Count(t, now, stats.Owner{Tenant: tenant, Endpoint: endpoint}, stats.Cancelled, n)

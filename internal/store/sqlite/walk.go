@@ -82,6 +82,23 @@ func (dialect) StopQuery(_ visible.Rows, w store.Walk, f *store.DeliveryFilter, 
 	return q
 }
 
+// EventsOf implements sqlstore.Dialect.
+func (dialect) EventsOf(q *sqlstore.Query, tenant hook.ID, r store.IDs) string {
+	q.SQL += "events e INDEXED BY events_tenant WHERE e.tenant_id = " + q.Arg(tenant)
+	q.And("e.id >= ? AND e.id < ?", r.From, r.To)
+	return " ORDER BY e.id"
+}
+
+// WithoutDelivery implements sqlstore.Dialect: every delivery has its row.
+func (dialect) WithoutDelivery(q *sqlstore.Query, endpoint hook.ID) {
+	q.And("NOT EXISTS (SELECT 1 FROM deliveries d INDEXED BY deliveries_event WHERE d.event_id = e.id AND d.endpoint_id = ?)", endpoint)
+}
+
+// Pairs implements sqlstore.Dialect.
+func (dialect) Pairs() string {
+	return "(SELECT a.value AS id, b.value AS event_id FROM json_each($1) a JOIN json_each($2) b ON b.key = a.key) p"
+}
+
 const countDue = `
 SELECT count(*) FROM (
   SELECT 1 FROM deliveries INDEXED BY deliveries_due WHERE endpoint_id IN (SELECT value FROM json_each($1)) AND state = 0 AND due_at <= $2 LIMIT $3)`

@@ -46,7 +46,7 @@ func (t *Tables) RetryDelivery(ctx context.Context, tenant, id hook.ID, now time
 		if _, err := tx.Exec(visible.Found.Text(send), id, due); err != nil || row.State == hook.Pending {
 			return err
 		}
-		if err := AddUsage(tx, row.TenantID, 1, int64(row.Size)); err != nil {
+		if err := AddUsage(tx, row.TenantID, store.Usage{Pending: 1, Bytes: int64(row.Size)}); err != nil {
 			return err
 		}
 		return t.Count(tx, now, stats.Owner{Tenant: row.TenantID, Endpoint: row.EndpointID}, stats.Reopened, 1)
@@ -66,7 +66,7 @@ func (t *Tables) CancelDelivery(ctx context.Context, tenant, id hook.ID, now tim
 		if _, err := tx.Exec(visible.Found.Text(cancelDelivery), id, hook.CancelledByUser, now); err != nil {
 			return err
 		}
-		if err := AddUsage(tx, row.TenantID, -1, -int64(row.Size)); err != nil {
+		if err := AddUsage(tx, row.TenantID, store.Usage{Pending: -1, Bytes: -int64(row.Size)}); err != nil {
 			return err
 		}
 		if err := t.Count(tx, now, stats.Owner{Tenant: row.TenantID, Endpoint: row.EndpointID}, stats.Cancelled, 1); err != nil {

@@ -68,6 +68,15 @@ type Deliveries interface {
 	// and returns how many deliveries that were.
 	CancelPending(ctx context.Context, tenant, endpoint hook.ID, now time.Time) (int64, error)
 
+	// EventsOf adds the events e of a tenant in a range of ids as a source with a
+	// condition, and returns the order of their ids in the words of the index.
+	EventsOf(q *Query, tenant hook.ID, r store.IDs) (order string)
+	// WithoutDelivery adds the condition that an event e has no delivery to an
+	// endpoint, neither a row nor a name of one that is deferred.
+	WithoutDelivery(q *Query, endpoint hook.ID)
+	// Pairs is the lists $1 and $2 as a source p of rows (id, event_id).
+	Pairs() string
+
 	// StopQuery steps over the first n of a walk and returns the id behind them.
 	StopQuery(seen visible.Rows, w store.Walk, f *store.DeliveryFilter, r store.IDs, asc bool, n int) *Query
 	// WalkQuery reads up to p.Limit of what matches of a range of a walk, in the
@@ -110,6 +119,7 @@ const (
 	LockChannels                       // whoever decides notices for channels, or removes channels
 	LockPolicies                       // whoever makes, changes or removes named policies
 	LockPoliciesShared                 // whoever needs a named policy to stay
+	LockKeptShared                     // whoever creates deliveries of old events, so that retention does not pass them
 )
 
 // Tables implements most of the roles that serve people. A dialect embeds it.

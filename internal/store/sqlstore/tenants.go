@@ -215,11 +215,12 @@ func (t *Tables) Usage(ctx context.Context) (map[hook.ID]store.Usage, error) {
 // addUsage counts deliveries that a person made pending or ended, on node 0: a
 // node's batch counts its own.
 const addUsage = `
-INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes) VALUES ($1, 0, $2, $3)
-ON CONFLICT (tenant_id, node_id) DO UPDATE SET pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes`
+INSERT INTO tenant_usage AS u (tenant_id, node_id, pending, bytes, stored) VALUES ($1, 0, $2, $3, $4)
+ON CONFLICT (tenant_id, node_id) DO UPDATE SET
+  pending = u.pending + excluded.pending, bytes = u.bytes + excluded.bytes, stored = u.stored + excluded.stored`
 
 // AddUsage counts deliveries that became pending, or no longer are, by hand.
-func AddUsage(tx Tx, tenant hook.ID, deliveries, bytes int64) error {
-	_, err := tx.Exec(addUsage, tenant, deliveries, bytes)
+func AddUsage(tx Tx, tenant hook.ID, u store.Usage) error {
+	_, err := tx.Exec(addUsage, tenant, u.Pending, u.Bytes, u.Stored)
 	return err
 }

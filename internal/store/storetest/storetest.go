@@ -52,6 +52,7 @@ func RunWith(t *testing.T, f Features, open func(t *testing.T) store.DB) {
 		{"ManualMeanwhile", manualMeanwhileTests},
 		{"Replays", replayTests},
 		{"Feed", feedTests},
+		{"Missing", missingTests},
 		{"ReplayCounts", replayCountTests},
 		{"Watch", watchTests},
 		{"Usage", usageTests},

@@ -29,6 +29,28 @@ type begin struct {
 	Done      string // after how long
 	Action    string
 	Back      string
+	Never     *never
+}
+
+// never is the form that asks for events that an endpoint never got.
+type never struct {
+	Hidden []site.Chip // what else is chosen
+	Since  string
+	Wanted bool
+}
+
+// neverOf is for a replay of one endpoint.
+func neverOf(s *selection) *never {
+	if s.filter.Value("endpoint") == "" || len(s.filter.Values("delivery_ids")) > 0 {
+		return nil
+	}
+	n := &never{Since: s.filter.Value("since"), Wanted: s.missing()}
+	for _, c := range s.filter.Chips() {
+		if c.Name != "since" && c.Name != "include_missing" {
+			n.Hidden = append(n.Hidden, c)
+		}
+	}
+	return n
 }
 
 // touched is an endpoint that a replay would send to.
@@ -65,6 +87,7 @@ func loadNew(v *site.Visit) (any, error) {
 	c := &begin{
 		Count: words.AtLeast(p.Count, !p.Exact), Noun: noun(s, p.Count), None: p.Count == 0, Say: words.PreviewSentence(p), Tags: s.tags(),
 		Warnings: p.Warnings, Action: s.address(v, newPath, nil), Back: v.Frame.Link(deadPath),
+		Never: neverOf(s),
 	}
 	if n := len(s.filter.Values("delivery_ids")); n > 0 {
 		c.Tags = append(c.Tags, words.Count(n, "chosen delivery", "chosen deliveries"))
@@ -79,7 +102,7 @@ func loadNew(v *site.Visit) (any, error) {
 
 // noun is what is replayed.
 func noun(s *selection, n int64) string {
-	if len(s.filter.Values("status"))+len(s.filter.Values("delivery_ids")) > 0 {
+	if len(s.filter.Values("status"))+len(s.filter.Values("delivery_ids")) > 0 || s.missing() {
 		if n == 1 {
 			return "delivery"
 		}

@@ -124,6 +124,25 @@ func TestReplayIsPreviewedAndStarted(t *testing.T) {
 	w.Login(w.Acme.Read).Want(http.StatusNotFound, path)
 }
 
+// TestEventsThatAnEndpointNeverGot: whoever made an endpoint finds the way to what was
+// accepted before.
+func TestEventsThatAnEndpointNeverGot(t *testing.T) {
+	t.Parallel()
+	w, _, _ := scene(t)
+	late := w.Endpoint(w.Acme, map[string]any{"uid": "late"})
+	b := w.Login(w.Acme.Write)
+	path := "/ui/replays/new?endpoint=" + late
+	p := b.Open(path)
+	p.Says("Nothing matches", "Events it never got")
+	p.Has(`<input type="hidden" name="endpoint" value="`+late+`">`, `name="since" required`, `name="include_missing" value="true">`)
+	path += "&since=24h&include_missing=true"
+	p = b.Open(path)
+	p.Says("deliveries", "include_missing=true", "Start replay of")
+	p.Has(`name="include_missing" value="true" checked>`, `value="24h"`)
+	b.Done(path, url.Values{"do": {"start"}}).Says("The replay is created.", "include_missing")
+	b.Want(http.StatusUnprocessableEntity, "/ui/replays/new?include_missing=true&endpoint="+late)
+}
+
 func TestTickedDeliveriesAreReplayed(t *testing.T) {
 	t.Parallel()
 	w, _, _ := scene(t)

@@ -90,6 +90,7 @@ type filter struct {
 	Since      time.Time `json:"since"`
 	Until      time.Time `json:"until"`
 	Deliveries []string  `json:"delivery_ids"`
+	Missing    bool      `json:"include_missing"`
 }
 
 // filterOf reads the filter of a replay; what is not understood is left out.
@@ -110,6 +111,9 @@ func (f filter) tags() []string {
 		}
 	}
 	add("endpoint", f.Endpoint)
+	if f.Missing {
+		add("include_missing", "true")
+	}
 	if len(f.Statuses) != 1 || f.Statuses[0] != "dead" {
 		add("status", f.Statuses...)
 	}

@@ -11,7 +11,7 @@ import (
 
 // chosenBy are the names that an address chooses deliveries by. They are those of the
 // lists, so that a link from a list is its filter.
-var chosenBy = []string{"endpoint", "reason", "type", "since", "until", "status", "delivery_ids"}
+var chosenBy = []string{"endpoint", "reason", "type", "since", "until", "status", "delivery_ids", "include_missing"}
 
 // selection is which deliveries are to be replayed or discarded.
 type selection struct{ filter *site.Filter }
@@ -62,11 +62,17 @@ func (s *selection) request() map[string]any {
 			in[name] = value
 		}
 	}
+	if s.missing() {
+		in["include_missing"] = true
+	}
 	if len(in) == 0 {
 		in["all"] = true
 	}
 	return in
 }
+
+// missing reports whether events are wanted that the endpoint has no delivery of.
+func (s *selection) missing() bool { return s.filter.Value("include_missing") == "true" }
 
 // address returns a page with this selection and more.
 func (s *selection) address(v *site.Visit, path string, more url.Values) string {

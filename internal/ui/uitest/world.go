@@ -21,6 +21,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/api"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
+	"github.com/breakwaterhq/breakwater/internal/backfill"
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/store/sqlite"
@@ -121,8 +122,10 @@ func New(t testing.TB, tune ...Tune) *World {
 	w.Vault, err = vault.Open([]vault.Key{key})
 	w.OK(err)
 	log := slog.New(slog.NewJSONHandler(w.Log, nil))
+	missing, err := backfill.New(backfill.Config{Store: w.DB})
+	w.OK(err)
 	back := api.Config{
-		Store: w.DB, Ingest: &ingest{w: w}, Notifier: nobody{}, URLs: urls{}, Health: health{}, Vault: w.Vault, IDs: w.ids,
+		Store: w.DB, Missing: missing, Ingest: &ingest{w: w}, Notifier: nobody{}, URLs: urls{}, Health: health{}, Vault: w.Vault, IDs: w.ids,
 		Version: "1.2.3", Now: w.Clock.Now, Log: log,
 		Settings:    []view.Setting{{Key: "retention.data", Value: "30d", Origin: "default"}, {Key: "smtp.password", Value: "***", Origin: "env"}},
 		Retention:   30 * 24 * time.Hour,

@@ -56,6 +56,12 @@ func AppendNames(dst []byte, e *hook.Event, deliveries []Delivery) []byte {
 	return dst
 }
 
+// NameOf returns the bytes that are among the names of an event if, and only if, they
+// name a delivery to the endpoint. Nothing else in them looks like it: an id is far
+// greater than the other numbers, so that it takes more bytes, and all but the last byte
+// of a number tell that it goes on.
+func NameOf(endpoint hook.ID) []byte { return binary.AppendVarint(nil, int64(endpoint)) }
+
 var errCutShort = errors.New("the names of its deliveries are cut short")
 
 // ParseNames reads what AppendNames wrote.
