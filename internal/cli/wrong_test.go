@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -36,6 +35,16 @@ type failure struct {
 	} `json:"errors"`
 }
 
+// about reports whether the failure says what is wrong with a flag.
+func (f *failure) about(flag string) bool {
+	for _, e := range f.Errors {
+		if e.Path == flag && e.Message != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // check runs the command line as people do, and as scripts do.
 func (w *wrong) check(t *testing.T, environ []string) {
 	t.Helper()
@@ -54,13 +63,7 @@ func (w *wrong) check(t *testing.T, environ []string) {
 	if got.code != w.code || f.ExitCode != w.code || f.Code == "" || f.Detail == "" || f.Errors == nil || strings.Contains(f.Detail, "\n  see: ") {
 		t.Errorf("--json: exit %d, want %d: %s", got.code, w.code, line)
 	}
-	if strings.HasPrefix(w.names, "--") && !slices.ContainsFunc(f.Errors, func(e struct {
-		Path    string `json:"path"`
-		Message string `json:"message"`
-	},
-	) bool {
-		return e.Path == w.names && e.Message != ""
-	}) {
+	if strings.HasPrefix(w.names, "--") && !f.about(w.names) {
 		t.Errorf("--json: errors do not name %s: %s", w.names, line)
 	}
 }
