@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,12 +49,12 @@ func (f *failure) about(flag string) bool {
 // check runs the command line as people do, and as scripts do.
 func (w *wrong) check(t *testing.T, environ []string) {
 	t.Helper()
-	environ = append(environ[:len(environ):len(environ)], w.env...)
+	environ = append(slices.Clip(environ), w.env...)
 	got := runWith(environ, "", w.args...)
 	if got.code != w.code || !strings.Contains(got.stderr, w.names) || !strings.Contains(got.stderr, w.next) || got.stdout != "" {
 		t.Errorf("exit %d, want %d; stdout %q, and stderr without %q or %q:\n%s", got.code, w.code, got.stdout, w.names, w.next, got.stderr)
 	}
-	got = runWith(environ, "", append(w.args[:len(w.args):len(w.args)], "--json")...)
+	got = runWith(environ, "", append(slices.Clip(w.args), "--json")...)
 	line := strings.TrimSpace(got.stderr)
 	line = line[strings.LastIndex(line, "\n")+1:]
 	var f failure
