@@ -36,15 +36,25 @@ type failure struct {
 	} `json:"errors"`
 }
 
+// about reports whether the failure says what is wrong with a flag.
+func (f *failure) about(flag string) bool {
+	for _, e := range f.Errors {
+		if e.Path == flag && e.Message != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // check runs the command line as people do, and as scripts do.
 func (w *wrong) check(t *testing.T, environ []string) {
 	t.Helper()
-	environ = append(environ[:len(environ):len(environ)], w.env...)
+	environ = append(slices.Clip(environ), w.env...)
 	got := runWith(environ, "", w.args...)
 	if got.code != w.code || !strings.Contains(got.stderr, w.names) || !strings.Contains(got.stderr, w.next) || got.stdout != "" {
 		t.Errorf("exit %d, want %d; stdout %q, and stderr without %q or %q:\n%s", got.code, w.code, got.stdout, w.names, w.next, got.stderr)
 	}
-	got = runWith(environ, "", append(w.args[:len(w.args):len(w.args)], "--json")...)
+	got = runWith(environ, "", append(slices.Clip(w.args), "--json")...)
 	line := strings.TrimSpace(got.stderr)
 	line = line[strings.LastIndex(line, "\n")+1:]
 	var f failure
@@ -54,13 +64,7 @@ func (w *wrong) check(t *testing.T, environ []string) {
 	if got.code != w.code || f.ExitCode != w.code || f.Code == "" || f.Detail == "" || f.Errors == nil || strings.Contains(f.Detail, "\n  see: ") {
 		t.Errorf("--json: exit %d, want %d: %s", got.code, w.code, line)
 	}
-	if strings.HasPrefix(w.names, "--") && !slices.ContainsFunc(f.Errors, func(e struct {
-		Path    string `json:"path"`
-		Message string `json:"message"`
-	},
-	) bool {
-		return e.Path == w.names && e.Message != ""
-	}) {
+	if strings.HasPrefix(w.names, "--") && !f.about(w.names) {
 		t.Errorf("--json: errors do not name %s: %s", w.names, line)
 	}
 }

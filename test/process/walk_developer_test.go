@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +41,7 @@ func (d *desk) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 func (d *desk) webhooks() []webhook {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.got[:len(d.got):len(d.got)]
+	return slices.Clip(d.got)
 }
 
 // TestWalkOfAReceiversDeveloper: events come to a server on the developer's machine,

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,7 +41,7 @@ func walk(t *testing.T) *walker {
 
 // with is the same person with more in the environment.
 func (w *walker) with(env ...string) *walker {
-	return &walker{t: w.t, dir: w.dir, env: append(w.env[:len(w.env):len(w.env)], env...)}
+	return &walker{t: w.t, dir: w.dir, env: append(slices.Clip(w.env), env...)}
 }
 
 // terminal is a command that runs until it is ended, in a terminal of its own.
@@ -56,7 +57,7 @@ type terminal struct {
 func (w *walker) open(args ...string) *terminal {
 	w.t.Helper()
 	p := &terminal{w: w, name: strings.Join(args, " "), stdout: &tail{}, stderr: &tail{}, done: make(chan error, 1)}
-	p.cmd = exec.Command(binary, args...) //nolint:noctx // the product itself; it is ended below
+	p.cmd = exec.Command(binary, args...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = w.dir, w.env, p.stdout, p.stderr
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatal(err)
