@@ -206,6 +206,28 @@ func TestAttemptsAreStreamedAsTheyEnd(t *testing.T) {
 	}
 }
 
+// TestStreamBringsWhatIsStoredLate: an attempt that ended before the stream began and is
+// stored after it is sent, one that was stored is not.
+func TestStreamBringsWhatIsStoredLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quickly)
+	w.endpoint(w.a, nil)
+	w.clock.pass(time.Second)
+	w.attempted(w.a, "order.paid", hook.Delivered, 0)
+	w.event(w.a, "order.paid")
+	late := w.id()
+	w.clock.pass(time.Second)
+	s := w.follow(w.serve(), "/v1/tenants/acme/attempts/stream", w.a.read)
+	w.settleBy(late, w.deliveries(w.a)[1], hook.Delivered, 0)
+	w.clock.pass(time.Second)
+	then := w.attempted(w.a, "order.paid", hook.Delivered, 0)
+	for _, want := range []string{hook.AttemptPrefix.Format(late), then} {
+		if event, got, _ := s.next(); event != "attempt" || got != want {
+			t.Errorf("%s %s, want attempt %s", event, got, want)
+		}
+	}
+}
+
 func TestStreamEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quickly)

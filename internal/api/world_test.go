@@ -356,6 +356,12 @@ func (w *world) deliveries(s side) []store.DeliveryRow {
 // settle ends one attempt of a delivery.
 func (w *world) settle(row store.DeliveryRow, state hook.DeliveryState, reason hook.EndReason) {
 	w.t.Helper()
+	w.settleBy(w.id(), row, state, reason)
+}
+
+// settleBy is settle by the attempt of an id.
+func (w *world) settleBy(attempt hook.ID, row store.DeliveryRow, state hook.DeliveryState, reason hook.EndReason) {
+	w.t.Helper()
 	now := w.clock.now()
 	d := row.Delivery
 	d.State, d.Reason, d.Attempts = state, reason, d.Attempts+1
@@ -363,7 +369,7 @@ func (w *world) settle(row store.DeliveryRow, state hook.DeliveryState, reason h
 		d.SettledAt = now
 	}
 	att := hook.Attempt{
-		ID: w.id(), TenantID: d.TenantID, DeliveryID: d.ID, EndpointID: d.EndpointID, EventID: d.EventID, NodeID: w.node.ID,
+		ID: attempt, TenantID: d.TenantID, DeliveryID: d.ID, EndpointID: d.EndpointID, EventID: d.EventID, NodeID: w.node.ID,
 		Number: d.Attempts, Run: d.Progress.Run, Kind: hook.First, Class: hook.Down, Reason: hook.ServerError, Charged: true,
 		Status: 500, Latency: 1500 * time.Microsecond, StartedAt: now, Excerpt: []byte("oops"),
 		Detail: hook.AttemptDetail{URL: "https://example.com/hook"},

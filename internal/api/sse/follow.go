@@ -106,10 +106,7 @@ func Follow[T any](server *rest.Server, w http.ResponseWriter, r *http.Request, 
 	c := rest.CallBy(w)
 	f := &follower[T]{Log: l, server: server, call: c, r: r, to: NewWriter(w), sent: map[hook.ID]bool{}}
 	f.Every = cmp.Or(f.Every, defaultEvery)
-	lagged, err := f.begin(r.Header.Get("Last-Event-ID"))
-	if err == nil {
-		_, err = l.Room.Enter(c.Key.ID)
-	}
+	_, err := l.Room.Enter(c.Key.ID)
 	switch {
 	case errors.Is(err, ErrFullOfOne):
 		err = rest.Later(http.StatusTooManyRequests, "rate_limited", fmt.Sprintf("this key has %d streams open; close one first", maxStreamsOfKey), againIn)
@@ -121,6 +118,11 @@ func Follow[T any](server *rest.Server, w http.ResponseWriter, r *http.Request, 
 		return
 	}
 	defer l.Room.Leave(c.Key.ID, false) // it tells us where it was
+	lagged, err := f.begin(r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		server.Fail(w, c, err)
+		return
+	}
 	if f.to.Begin() && (!lagged || f.tellLagged()) {
 		f.run()
 	}
@@ -131,7 +133,7 @@ func (f *follower[T]) begin(last string) (lagged bool, err error) {
 	now := f.call.Now
 	f.looked, f.from = now, hook.IDFloor(now)
 	if last == "" {
-		return false, nil
+		return false, f.passOver(now)
 	}
 	id, err := f.Prefix.Parse(last)
 	if err != nil {
@@ -142,6 +144,25 @@ func (f *follower[T]) begin(last string) (lagged bool, err error) {
 	}
 	f.from, f.looked = id+1, id.Time()
 	return false, nil
+}
+
+// passOver makes the stream begin now: what is stored already is not sent. What ended
+// before and is stored late is.
+func (f *follower[T]) passOver(now time.Time) error {
+	begin := f.from
+	f.from = hook.IDFloor(now.Add(-lookBack))
+	all, err := f.read(now)
+	if err != nil {
+		return fmt.Errorf("begin a stream: %w", err)
+	}
+	if !all { // too many to keep in mind
+		f.from = begin
+		return nil
+	}
+	for _, row := range f.found {
+		f.sent[f.ID(row)] = true
+	}
+	return nil
 }
 
 // run looks again and again.

@@ -30,7 +30,7 @@ type Stream struct {
 	Query url.Values
 	Last  string // id of the last event that was seen; it moves on
 	Each  func(name, id, data string) error
-	Open  func() // called once, when nothing that happens is missed any more; may be nil
+	Open  func() error // called once, when nothing that happens is missed any more; may be nil
 }
 
 // Follow hands events to st.Each until ctx ends or something fails. A stream that ends
@@ -62,13 +62,15 @@ func (c *Client) stream(ctx context.Context, st *Stream) (opened bool, err error
 		return false, err
 	}
 	defer resp.Body.Close()
-	if st.Open != nil {
-		st.Open()
+	if open := st.Open; open != nil {
 		st.Open = nil
+		if err := open(); err != nil {
+			return true, err
+		}
 	}
 	return true, readEvents(resp.Body, func(name, id, data string) error {
 		if id != "" {
-			st.Last = id
+			st.Last = max(st.Last, id) // what was stored late comes late
 		}
 		return st.Each(name, id, data)
 	})

@@ -118,10 +118,11 @@ func (l *listener) run(ctx context.Context, secretFile string, last int) error {
 	if err != nil {
 		return err
 	}
-	st.Open = func() {
+	st.Open = func() error {
 		if !l.Quiet {
 			l.Note("events of tenant %s go to %s from now on; secret from %s; end with Ctrl-C", l.Tenant, l.to, file)
 		}
+		return nil
 	}
 	began := map[string]string{"url": l.to.String(), "secret": secret.Reveal()}
 	if err := l.Print(began, secret.Reveal()+"\n", "secret %s\n", secret.Reveal()); err != nil {

@@ -46,7 +46,7 @@ func tailCommand(s *kit.Session) *cobra.Command {
 			if limit < 0 || limit > maxTail {
 				return kit.Usagef("--limit: must be between 0 and %d", maxTail)
 			}
-			t := tail{Session: s, query: kit.Query(cmd, attemptFilters)}
+			t := tail{Session: s, query: kit.Query(cmd, attemptFilters), shown: map[string]bool{}}
 			return t.run(cmd.Context(), since, limit, follow)
 		},
 	}
@@ -65,7 +65,8 @@ type tail struct {
 
 	client *kit.Client
 	query  url.Values
-	last   string // id of the latest attempt that was shown
+	last   string          // id of the latest attempt that was shown
+	shown  map[string]bool // those that were shown before what the stream brings
 }
 
 func (t *tail) run(ctx context.Context, since string, limit int, follow bool) error {
@@ -73,19 +74,25 @@ func (t *tail) run(ctx context.Context, since string, limit int, follow bool) er
 	if t.client, err = t.Client(); err != nil {
 		return err
 	}
-	if limit > 0 {
-		if err := t.latest(ctx, since, limit); err != nil {
-			return err
-		}
-	}
 	if !follow {
-		return nil
+		return t.latest(ctx, since, limit)
 	}
-	return t.Follow(ctx, t.client, &kit.Stream{Path: "T/attempts/stream", Query: t.query, Last: t.last, Each: t.hear})
+	// The stream is open before the list is read: what ends in between is in one of
+	// them, or in both.
+	st := &kit.Stream{Path: "T/attempts/stream", Query: t.query, Each: t.hear}
+	st.Open = func() error {
+		err := t.latest(ctx, since, limit)
+		st.Last = t.last
+		return err
+	}
+	return t.Follow(ctx, t.client, st)
 }
 
 // latest shows attempts that have ended.
 func (t *tail) latest(ctx context.Context, since string, limit int) error {
+	if limit == 0 {
+		return nil
+	}
 	q := maps.Clone(t.query)
 	if since != "" {
 		q.Set("since", since)
@@ -102,6 +109,7 @@ func (t *tail) latest(ctx context.Context, since string, limit int) error {
 		if err := t.tell(raw, &a); err != nil {
 			return err
 		}
+		t.shown[a.ID] = true
 		if time.Since(time.Time(a.StartedAt)) < kit.Resumable {
 			t.last = max(t.last, a.ID)
 		}
@@ -116,6 +124,9 @@ func (t *tail) hear(name, _, data string) error {
 		a, err := kit.Understand[view.AttemptEntry](json.RawMessage(data))
 		if err != nil {
 			return err
+		}
+		if t.shown[a.ID] {
+			return nil
 		}
 		return t.tell(json.RawMessage(data), &a)
 	case "lagged":
