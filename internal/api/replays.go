@@ -49,7 +49,7 @@ func (a *API) addReplayRoutes() {
 	}
 	rest.Add(g, rest.NeedRead, "GET "+replaysPath, "list-replays", "List replays", a.listReplays)
 	rest.Add(g, rest.NeedWrite, "POST "+replaysPath, "create-replay", "Deliver dead, delivered or cancelled deliveries again", a.createReplay,
-		rest.Describe("What matches now is made pending again, at a pace that grows while the destination copes. "+
+		rest.Describe("What matches now is made pending again, and with include_missing created, at a pace that grows while the destination copes. "+
 			"One replay of an endpoint runs at a time, the next one waits."),
 		rest.MayAnswer("200", preview))
 	rest.Add(g, rest.NeedRead, "GET "+replayPath, "get-replay", "Get a replay", a.getReplay)

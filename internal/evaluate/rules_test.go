@@ -245,6 +245,44 @@ func play(t *testing.T, rule *alert.Rule, scene scene, over bool) {
 	}
 }
 
+// TestYoungLettersOfOldEventsExpire: a replay may create a delivery long after its event
+// was accepted. It leaves with the event.
+func TestYoungLettersOfOldEventsExpire(t *testing.T) {
+	t.Parallel()
+	for name, over := range map[string]bool{"fires": true, "is silent": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				play(t, ruleNamed(t, "dead_letters_expiring"), func(r *rig, e hook.Endpoint, over bool) func() {
+					r.pass(20 * 24 * time.Hour)
+					d := r.accept(e, 2)[0]
+					rev, err := r.db.ConfigRev(t.Context(), e.TenantID)
+					r.must(err)
+					d.ID, d.EventID = r.id(), hook.IDFloor(time.Now().Add(-20*24*time.Hour))+7
+					r.must(r.db.Commit(t.Context(), &store.Batch{Node: r.node.ID, Now: time.Now(), Accepts: []*store.Accept{{
+						Event:     hook.Event{ID: d.EventID, TenantID: e.TenantID, Type: "a", CreatedAt: d.EventID.Time(), ContentType: "application/json", Payload: []byte("{}")},
+						ConfigRev: rev, Deliveries: []hook.Delivery{d},
+					}}}))
+					r.settle(d, true)
+					r.pass(retention - 20*24*time.Hour - pick(over, 48*time.Hour, 49*time.Hour))
+					return nil
+				}, over)
+			})
+		})
+	}
+}
+
+func ruleNamed(t *testing.T, name string) *alert.Rule {
+	t.Helper()
+	for _, r := range alert.Rules() {
+		if r.Name == name {
+			return r
+		}
+	}
+	t.Fatalf("no rule %s", name)
+	return nil
+}
+
 // TestAFailingChannelIsOverOnceItIsMended: by a test that gets through, a change, or
 // its end.
 func TestAFailingChannelIsOverOnceItIsMended(t *testing.T) {

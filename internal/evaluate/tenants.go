@@ -146,17 +146,25 @@ func (t *tenants) countPending(ctx context.Context, now time.Time, id hook.ID) e
 	return nil
 }
 
-// countExpiring counts the dead letters that retention removes soon.
+// countExpiring counts the dead letters that retention removes soon: old ones, and
+// young ones of old events, which replays have created. Each count ends after a bounded
+// number of rows.
 func (t *tenants) countExpiring(ctx context.Context, now time.Time, id hook.ID) error {
-	soon := now.Add(t.cfg.Thresholds.Duration(alert.LettersExpire, "within")).Add(-t.cfg.Retention)
-	c, err := t.cfg.Store.CountMatching(ctx, store.DeliveryFilter{
-		Tenant: id, States: []hook.DeliveryState{hook.Dead}, SettledBy: soon, Until: soon,
-	}, store.Page{Limit: counted, Asc: true})
-	if err != nil {
-		return fmt.Errorf("count dead letters that expire: %w", err)
-	}
+	within := t.cfg.Thresholds.Duration(alert.LettersExpire, "within")
+	soon := now.Add(within).Add(-t.cfg.Retention)
+	dead := []hook.DeliveryState{hook.Dead}
 	facts := t.of(id)
-	facts.expiring, facts.expiringAt = int64(c.N), now
+	facts.expiring, facts.expiringAt = 0, now
+	for _, f := range []store.DeliveryFilter{
+		{Tenant: id, States: dead, SettledBy: soon, Until: soon},
+		{Tenant: id, States: dead, SettledBy: now.Add(within - hook.DeadGrace), Since: soon, EventsUntil: soon},
+	} {
+		c, err := t.cfg.Store.CountMatching(ctx, f, store.Page{Limit: counted, Asc: true})
+		if err != nil {
+			return fmt.Errorf("count dead letters that expire: %w", err)
+		}
+		facts.expiring += int64(c.N)
+	}
 	return nil
 }
 

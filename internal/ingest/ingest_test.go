@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,6 +153,23 @@ func TestStoredAsGiven(t *testing.T) {
 	}
 	if len(r.committed) != 1 || len(r.committed[0].Deliveries) != 1 || r.committed[0].Deliveries[0].Size != len(payload) {
 		t.Errorf("handed over: %+v, want one accept with one delivery", r.committed)
+	}
+}
+
+// TestNamedEndpointsAreNoted: no replay may bring the event to others.
+func TestNamedEndpointsAreNoted(t *testing.T) {
+	t.Parallel()
+	r, stop := newRig(t, nil)
+	defer stop()
+	target := r.endpoint("", "*")
+	for noted, s := range map[bool]hook.Submission{true: {Type: "a", Endpoints: []hook.ID{target.ID}}, false: {Type: "a"}} {
+		receipt, err := r.accept(s)
+		r.must(err)
+		e, err := r.db.Event(t.Context(), r.tenant.ID, receipt.EventID)
+		r.must(err)
+		if plain, _ := hook.CutHops(e.ContentType); plain != "application/json" || strings.Contains(e.ContentType, hook.NamedMark) != noted {
+			t.Errorf("stored as %q, noted: %v", e.ContentType, noted)
+		}
 	}
 }
 

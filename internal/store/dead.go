@@ -26,7 +26,8 @@ type DeadGroup struct {
 	Status           int // of the last attempt, 0: there was no answer
 	Count            int
 	Oldest, Newest   time.Time // when they died
-	First, Sample    hook.ID   // the oldest delivery, and the youngest
+	First            hook.ID   // the oldest event
+	Sample           hook.ID   // the youngest delivery
 }
 
 // DeadGroups is what GroupDead found.

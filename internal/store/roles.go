@@ -174,6 +174,9 @@ type DeliveryFilter struct {
 	Until     time.Time
 	IDs       []hook.ID
 	SettledBy time.Time // pending, or ended at this moment or before
+	// EventsUntil keeps deliveries of events that were accepted before a moment. A
+	// replay may create deliveries that are much younger than their events.
+	EventsUntil time.Time
 }
 
 // DeliveryRow is a delivery with its event's type.

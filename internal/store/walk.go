@@ -59,7 +59,7 @@ func (f *DeliveryFilter) asksDue() bool {
 // a count need not look at them.
 func (f *DeliveryFilter) countsDue() bool {
 	return f.asksDue() && !f.Retrying && f.takesPending() && len(f.Reasons) == 0 && len(f.Types) == 0 &&
-		f.SettledBy.IsZero() && f.Since.IsZero() && f.Until.IsZero()
+		f.SettledBy.IsZero() && f.Since.IsZero() && f.Until.IsZero() && f.EventsUntil.IsZero()
 }
 
 // among returns those of a tenant's endpoints that the filter is about.
@@ -108,7 +108,7 @@ func (w Walk) Short() bool { return w == WalkIDs || w == WalkEvent || w == WalkD
 // Covers tells that everything on the walk matches: there is nothing to look
 // past, and nothing to check.
 func (f *DeliveryFilter) Covers(w Walk) bool {
-	if w.Short() || f.Retrying || !f.DueBy.IsZero() || len(f.Reasons) > 0 || len(f.Types) > 0 {
+	if w.Short() || f.Retrying || !f.DueBy.IsZero() || len(f.Reasons) > 0 || len(f.Types) > 0 || !f.EventsUntil.IsZero() {
 		return false
 	}
 	switch w {

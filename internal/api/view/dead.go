@@ -38,7 +38,7 @@ func OfDeadGroups(g store.DeadGroups, kept time.Duration) DeadGroups {
 			Count: d.Count, Oldest: Stamp(d.Oldest), Newest: Stamp(d.Newest), Sample: hook.DeliveryPrefix.Format(d.Sample),
 		}
 		if kept > 0 {
-			first := hook.Delivery{ID: d.First, State: hook.Dead, SettledAt: d.Oldest} // none is older, or died earlier
+			first := hook.Delivery{EventID: d.First, State: hook.Dead, SettledAt: d.Oldest} // none is older, or died earlier
 			v.Data[i].KeptUntil = Stamp(first.KeptUntil(kept))
 		}
 		if d.Status != 0 {

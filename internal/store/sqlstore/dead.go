@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	groupColumns = "d.id, d.tenant_id, d.endpoint_id, coalesce(d.reason, 0) AS reason, coalesce(d.last_status, 0) AS status, d.settled_at"
+	groupColumns = "d.id, d.tenant_id, d.endpoint_id, d.event_id, coalesce(d.reason, 0) AS reason, coalesce(d.last_status, 0) AS status, d.settled_at"
 
 	// groupAll adds up what stands between the two. Windows over the groups give
 	// the sum of those that a limit leaves out.
-	groupAll = `SELECT tenant_id, endpoint_id, reason, status, count(*), min(settled_at), max(settled_at), min(id), max(id),
+	groupAll = `SELECT tenant_id, endpoint_id, reason, status, count(*), min(settled_at), max(settled_at), min(event_id), max(id),
   CAST(sum(count(*)) OVER () AS bigint)
 FROM (`
 	groupBy = `) matching GROUP BY tenant_id, endpoint_id, reason, status ORDER BY count(*) DESC, max(id) DESC LIMIT `

@@ -45,6 +45,9 @@ func (q *Query) Match(d Dialect, f *store.DeliveryFilter) {
 	if len(f.IDs) > 0 {
 		q.And(d.Among("d.id + 0", "?"), f.IDs)
 	}
+	if !f.EventsUntil.IsZero() {
+		q.And("d.event_id + 0 < ?", hook.IDFloor(f.EventsUntil))
+	}
 	switch {
 	case f.SettledBy.IsZero():
 	case len(f.States) > 0 && !slices.Contains(f.States, hook.Pending):

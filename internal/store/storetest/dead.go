@@ -41,18 +41,18 @@ func deadGroups(w *world) {
 
 	ofOne := store.DeadGroup{
 		Tenant: ten.ID, Endpoint: one.ID, Reason: hook.DeadPermanent, Status: 404, Count: 4,
-		Oldest: a[0].SettledAt, Newest: a[3].SettledAt, First: a[0].ID, Sample: a[3].ID,
+		Oldest: a[0].SettledAt, Newest: a[3].SettledAt, First: a[0].EventID, Sample: a[3].ID,
 	}
 	ofTwo := store.DeadGroup{
 		Tenant: ten.ID, Endpoint: two.ID, Reason: hook.DeadPermanent, Status: 404, Count: 2,
-		Oldest: b[0].SettledAt, Newest: b[1].SettledAt, First: b[0].ID, Sample: b[1].ID,
+		Oldest: b[0].SettledAt, Newest: b[1].SettledAt, First: b[0].EventID, Sample: b[1].ID,
 	}
 	expired := store.DeadGroup{
-		Tenant: ten.ID, Endpoint: one.ID, Reason: hook.DeadExpired, Count: 1, Oldest: heldAt, Newest: heldAt, First: held.ID, Sample: held.ID,
+		Tenant: ten.ID, Endpoint: one.ID, Reason: hook.DeadExpired, Count: 1, Oldest: heldAt, Newest: heldAt, First: held.EventID, Sample: held.ID,
 	}
 	theirs := store.DeadGroup{
 		Tenant: other.ID, Endpoint: foreign.ID, Reason: hook.DeadPermanent, Status: 404, Count: 5,
-		Oldest: c[0].SettledAt, Newest: c[4].SettledAt, First: c[0].ID, Sample: c[4].ID,
+		Oldest: c[0].SettledAt, Newest: c[4].SettledAt, First: c[0].EventID, Sample: c[4].ID,
 	}
 	for name, tc := range map[string]struct {
 		filter store.DeliveryFilter
@@ -76,7 +76,7 @@ func deadGroups(w *world) {
 		"of no type":  {store.DeliveryFilter{Tenant: ten.ID, Types: []string{"none"}}, 10, store.DeadGroups{Exact: true}},
 		"of an event": {store.DeliveryFilter{Tenant: ten.ID, Event: held.EventID}, 10, store.DeadGroups{Groups: []store.DeadGroup{expired}, Count: 1, Exact: true}},
 		"of an hour": {store.DeliveryFilter{Tenant: ten.ID, Until: a[3].SettledAt}, 1, store.DeadGroups{Groups: []store.DeadGroup{{
-			Tenant: ten.ID, Endpoint: one.ID, Reason: hook.DeadPermanent, Status: 404, Count: 3, Oldest: a[0].SettledAt, Newest: a[2].SettledAt, First: a[0].ID, Sample: a[2].ID,
+			Tenant: ten.ID, Endpoint: one.ID, Reason: hook.DeadPermanent, Status: 404, Count: 3, Oldest: a[0].SettledAt, Newest: a[2].SettledAt, First: a[0].EventID, Sample: a[2].ID,
 		}}, Count: 3, Exact: true}},
 		"of a stranger": {store.DeliveryFilter{Tenant: other.ID, Endpoints: []hook.ID{one.ID}}, 10, store.DeadGroups{Exact: true}},
 	} {

@@ -454,6 +454,12 @@ func missingSettled(w *world) {
 	w.same(len(w.attempts(due[0].ID)), 1, "attempts of the delivered one")
 	w.wantUsage(ten.ID, 0, 0, "when all has ended")
 	w.pass(time.Second)
+	old := store.DeliveryFilter{Tenant: ten.ID, States: onlyDead, EventsUntil: start.Add(time.Minute)}
+	w.same(w.listed(old, store.Page{Limit: 5}), []hook.ID{due[1].ID}, "dead letters of old events")
+	old.Until = old.EventsUntil
+	w.same(len(w.listed(old, store.Page{Limit: 5})), 0, "old dead letters of old events")
+	old.Until, old.EventsUntil = time.Time{}, start.Add(-time.Minute)
+	w.same(len(w.listed(old, store.Page{Limit: 5})), 0, "dead letters of older events")
 	again := w.running(ten, w.every(e))
 	w.same(w.create(again.ID, 5), store.Fed{Fed: 1, Cursor: again.EndID, Endpoints: []hook.ID{e.ID}}, "the dead one again")
 	w.same(w.delivery(due[1].ID).Progress.Run, 2, "its run")

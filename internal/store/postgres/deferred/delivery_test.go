@@ -1,6 +1,8 @@
 package deferred_test
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,6 +58,31 @@ func TestNamesSurvive(t *testing.T) {
 		got, err := deferred.ParseNames(deferred.AppendNames(nil, &e, want), &e)
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(deferred.Delivery{}), cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Fatal(err, diff)
+		}
+	})
+}
+
+// TestNameOf: bytes tell whether an endpoint is named, for ids and numbers as they come.
+func TestNameOf(t *testing.T) {
+	t.Parallel()
+	ids := rapid.Int64Range(int64(hook.IDFloor(accepted)), int64(hook.IDFloor(accepted.AddDate(30, 0, 0))))
+	rapid.Check(t, func(t *rapid.T) {
+		e := hook.Event{ID: hook.ID(ids.Draw(t, "event")), TenantID: 7, CreatedAt: accepted}
+		endpoints := rapid.SliceOfN(ids, 1, 20).Draw(t, "endpoints")
+		var named []deferred.Delivery
+		for _, endpoint := range endpoints[1:] {
+			named = append(named, deferred.Delivery{
+				ID: e.ID + hook.ID(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "id")), Endpoint: hook.ID(endpoint),
+				Due:  accepted.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "due")) * time.Microsecond),
+				Size: rapid.IntRange(0, 1<<30).Draw(t, "size"),
+			})
+		}
+		names := deferred.AppendNames(nil, &e, named)
+		for _, endpoint := range endpoints {
+			want := slices.Contains(endpoints[1:], endpoint)
+			if got := bytes.Contains(names, deferred.NameOf(hook.ID(endpoint))); got != want {
+				t.Fatalf("endpoint %d is named: %v, want %v", endpoint, got, want)
+			}
 		}
 	})
 }
