@@ -255,6 +255,7 @@ var allowed = map[string]imports{
 	"test/manual":  {}, // so does this, as the pages say
 	"test/torture": {}, // so does this
 	"test/browser": {}, // and this, through the dashboard
+	"test/openapi": {}, // and this, with the clients of others
 	"test/deploy":  {}, // what releases, images and charts are made of
 	"test/program": {},
 	"test/demo":    {own: in("test/program", "test/seed")},

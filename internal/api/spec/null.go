@@ -10,8 +10,10 @@ import (
 // always are times that every object has: null stands for "not yet" elsewhere.
 var always = map[string]bool{
 	"accepted_at": true, "requested_at": true,
-	"Delivery.created_at": true, "Endpoint.created_at": true, "EndpointFields.created_at": true, "Key.created_at": true, "NamedPolicy.created_at": true,
+	"Delivery.created_at": true, "Endpoint.created_at": true, "Key.created_at": true, "NamedPolicy.created_at": true,
 	"Replay.created_at": true, "Tenant.created_at": true, "Secret.created_at": true, "Endpoint.updated_at": true, "NamedPolicy.updated_at": true, "Tenant.updated_at": true,
+	"EndpointCreated.created_at": true, "EndpointCreated.updated_at": true, "EventType.created_at": true, "EventType.updated_at": true,
+	"KeyCreated.created_at": true, "ChannelCreated.created_at": true, "ChannelCreated.updated_at": true,
 	"Attempt.started_at": true, "AttemptEntry.started_at": true,
 	"Audit.at": true, "OperationalEvent.at": true, "Last.at": true, "Notification.at": true, "StatsPoint.at": true,
 	"Alert.since": true, "Alert.last_at": true, "Replay.as_of": true, "PortalLink.expires_at": true,
@@ -26,12 +28,8 @@ var objects = map[string]bool{
 
 // tellNulls says which members may be null, as the type of a schema has it: a pointer
 // to an object that is always there may be. answer tells that no request has the schema.
-func tellNulls(schema map[string]any, t reflect.Type, answer bool) {
+func tellNulls(name string, schema map[string]any, t reflect.Type, answer bool) {
 	pointers := nullable(t)
-	name := ""
-	if t != nil {
-		name = strings.TrimSuffix(t.Name(), "View")
-	}
 	members := object(schema["properties"])
 	for member, p := range members {
 		prop := object(p)

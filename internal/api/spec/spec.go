@@ -22,7 +22,7 @@ func Complete(doc map[string]any, typeOf func(ref string) reflect.Type) {
 	asked := c.asked()
 	for name, s := range c.schemas {
 		schema := object(s)
-		tellNulls(schema, typeOf(schemaRef+name), !asked[name])
+		tellNulls(name, schema, typeOf(schemaRef+name), !asked[name])
 		c.describeSchema(name, schema)
 	}
 	for _, op := range c.operations() {
@@ -68,6 +68,10 @@ func (c *completion) describeServer() {
 	info := object(c.doc["info"])
 	info["license"] = map[string]any{"name": "Apache 2.0", "identifier": "Apache-2.0"}
 	info["contact"] = map[string]any{"name": "Breakwater", "url": "https://github.com/breakwaterhq/breakwater"}
+	info["description"] = strings.TrimSpace(text(info["description"]) + " The server shows this document to people at /docs.")
+	if at := c.serverURL(); at != "" {
+		c.doc["externalDocs"] = map[string]any{"description": "This document for people, served by the server itself.", "url": at + "/docs"}
+	}
 	used := map[string]bool{}
 	for _, op := range c.operations() {
 		list, _ := op["tags"].([]any)
@@ -86,6 +90,16 @@ func (c *completion) describeServer() {
 		out = append(out, map[string]any{"name": name})
 	}
 	c.doc["tags"] = out
+}
+
+// serverURL is where the server says that it is; empty: where the document came from.
+// What is not part of a path has to be a whole address.
+func (c *completion) serverURL() string {
+	list, _ := c.doc["servers"].([]any)
+	if len(list) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(text(object(list[0])["url"]), "/")
 }
 
 // bodies are schemas that have no type of their own, by operation. In the document
@@ -177,9 +191,12 @@ func describeOperation(op map[string]any) {
 		if param["description"] == nil && parameters[text(param["name"])] != "" {
 			param["description"] = parameters[text(param["name"])]
 		}
-		// It stands beside the schema already.
-		if schema := object(param["schema"]); schema["description"] == param["description"] {
+		schema := object(param["schema"])
+		if schema["description"] == param["description"] { // it stands beside the schema already
 			delete(schema, "description")
+		}
+		if list, ok := schema["type"].([]any); ok { // an address has no null
+			schema["type"] = list[0]
 		}
 	}
 }
