@@ -23,8 +23,8 @@ func checkNumbers(body []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	var value any
-	if dec.Decode(&value) != nil {
-		return nil // no JSON, which is found elsewhere
+	if err := dec.Decode(&value); err != nil {
+		return nil //nolint:nilerr // no JSON, which is found elsewhere
 	}
 	return walkNumbers(value, "")
 }
