@@ -81,7 +81,7 @@ format:
 postgres: ## the store tests need its programs
 	@scripts/install-postgres
 
-node: ## the test of signatures against the JavaScript library needs it
+node: ## the tests of signatures and of the OpenAPI document with JavaScript need it
 	@scripts/install-node
 
 php: ## the test of the programs in docs/receiving.md needs it

@@ -248,6 +248,9 @@ func (a *API) Stop() { a.streams.Stop() }
 // Routes returns the route table, in the order of registration.
 func (a *API) Routes() []rest.Route { return a.server.Routes() }
 
+// Document returns the OpenAPI document. Nobody may change it.
+func (a *API) Document() []byte { return a.server.Document() }
+
 // Run records when keys were last used until ctx ends; it then writes what is
 // left. The API answers requests without it.
 func (a *API) Run(ctx context.Context) error { return a.server.Run(ctx) }

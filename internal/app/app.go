@@ -31,6 +31,7 @@ import (
 	"github.com/breakwaterhq/breakwater/internal/retention"
 	"github.com/breakwaterhq/breakwater/internal/store"
 	"github.com/breakwaterhq/breakwater/internal/trace"
+	"github.com/breakwaterhq/breakwater/internal/ui/apidocs"
 	"github.com/breakwaterhq/breakwater/internal/ui/site"
 	"github.com/breakwaterhq/breakwater/internal/vault"
 	"github.com/breakwaterhq/breakwater/internal/watch"
@@ -65,6 +66,7 @@ type App struct {
 	evaluator  *evaluate.Evaluator // nil: switched off
 	sender     *notify.Sender
 	site       *site.Site
+	docs       *apidocs.Page
 }
 
 // New checks the options. It opens and starts nothing.

@@ -39,7 +39,9 @@ func newAssets() *assets {
 }
 
 // Path implements site.Assets.
-func (a *assets) Path(name string) string { return assetsPath + static.Name(name) }
+func (a *assets) Path(name string) string { return assetPath(name) }
+
+func assetPath(name string) string { return assetsPath + static.Name(name) }
 
 // ServeHTTP implements http.Handler.
 func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/ui/alerts"
+	"github.com/breakwaterhq/breakwater/internal/ui/apidocs"
 	"github.com/breakwaterhq/breakwater/internal/ui/deadletters"
 	"github.com/breakwaterhq/breakwater/internal/ui/deliveries"
 	"github.com/breakwaterhq/breakwater/internal/ui/endpoints"
@@ -57,6 +58,12 @@ func sections() []site.Section {
 		playground.Section(),
 		settings.Section(),
 	}
+}
+
+// NewDocs makes the page that shows an OpenAPI document to people, in the looks of the
+// dashboard but for everybody: as the document, it needs no key.
+func NewDocs(document []byte) (*apidocs.Page, error) {
+	return apidocs.New(apidocs.Config{Document: document, Asset: assetPath})
 }
 
 // New checks cfg, reads the templates, and starts nothing.

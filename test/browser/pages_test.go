@@ -40,6 +40,7 @@ var views = []view{
 	{name: "presets", path: "/ui/settings/presets", see: "Since the first"},
 	{name: "audit", path: "/ui/settings/audit", see: "Audit log"},
 	{name: "api", path: "/ui/settings/api", see: "openapi.json"},
+	{name: "docs", path: "/docs", see: "Before you begin", guest: true},
 	{name: "find-nothing", path: "/ui/find?q=nothing-like-this", see: "nothing-like-this"},
 	{name: "deliveries", path: "/ui/deliveries", see: "newest first"},
 	{name: "deliveries-dead", path: "/ui/deliveries?status=dead&since=24h", see: "status=dead"},

@@ -32,8 +32,8 @@ func TestGoClient(t *testing.T) {
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	packages := node(t)
-	dir := filepath.Join(packages, "client") // below the packages, where it finds them
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(packages, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	copyFiles(t, dir, "testdata/typescript/main.ts", "testdata/typescript/tsconfig.json", "testdata/typescript/package.json")

@@ -54,11 +54,12 @@ func spoil(t *testing.T, file string) []string {
 	t.Helper()
 	doc := readDocument(t)
 	at := func(names ...string) map[string]any {
-		node, ok := doc, true
+		node := doc
 		for _, name := range names {
-			if node, ok = node[name].(map[string]any); !ok {
-				t.Fatalf("the document has no %v", names)
-			}
+			node, _ = node[name].(map[string]any)
+		}
+		if node == nil {
+			t.Fatalf("the document has no %v", names)
 		}
 		return node
 	}

@@ -43,7 +43,7 @@ func runAll(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
+	defer os.RemoveAll(dir)
 	world.dir = dir
 	if err := start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -103,7 +103,7 @@ func get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it has been read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("GET %s = %s %s", path, resp.Status, body)
@@ -135,7 +135,7 @@ func run(t *testing.T, dir, name string, args ...string) (stdout, stderr string,
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // what the test names
+	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errs bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &errs, time.Second
 	err := cmd.Run()

@@ -336,12 +336,30 @@ func TestEveryIconIsInTheSprite(t *testing.T) {
 	}
 }
 
+// TestSheetOfDocsUsesTheTokens: it has no colour and no host of its own, and no variable
+// that the sheet does not have.
+func TestSheetOfDocsUsesTheTokens(t *testing.T) {
+	t.Parallel()
+	text := comments.ReplaceAllString(read(t, "docs.css"), "")
+	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgb|hsl|url\(|@import|https?:`).FindString(text); m != "" {
+		t.Errorf("the sheet has %s", m)
+	}
+	for _, m := range regexp.MustCompile(`var\((--[\w-]+)`).FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(sheet(t), m[1]+":") {
+			t.Errorf("%s is not defined", m[1])
+		}
+	}
+	if strings.Count(text, "{") != strings.Count(text, "}") {
+		t.Error("braces do not match")
+	}
+}
+
 // TestNamesCarryTheHash: a file is found under its name with the hash only.
 func TestNamesCarryTheHash(t *testing.T) {
 	t.Parallel()
 	names := static.Names()
 	var hashed []string
-	for _, file := range []string{"style.css", "icons.svg", "mark.svg", "app.js"} {
+	for _, file := range []string{"style.css", "docs.css", "icons.svg", "mark.svg", "app.js", "docs.js"} {
 		name := static.Name(file)
 		base, ext, _ := strings.Cut(file, ".")
 		if !regexp.MustCompile(`^`+base+`\.[0-9a-f]{12}\.`+ext+`$`).MatchString(name) || names[file] != name {
