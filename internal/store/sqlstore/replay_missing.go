@@ -63,18 +63,17 @@ const keptFrom = `SELECT coalesce((SELECT CAST(value AS bigint) FROM settings WH
 // pairs of lists between the two. What has a delivery by now is passed over. The size
 // is looked up for each event: a join could be turned around, and begin with all of
 // them.
-const (
-	createMissing visible.SQL = `
+const createMissing visible.SQL = `
 INSERT INTO deliveries (id, tenant_id, event_id, endpoint_id, due_at, run_due_at, size, replay_id)
 SELECT n.id, $3, n.event_id, $4, $5, $5, n.size, $6 FROM (
   SELECT p.id, p.event_id, (SELECT octet_length(e.payload) FROM events e WHERE e.id = p.event_id AND e.tenant_id = $3) AS size
   FROM `
-	createIfKept = `) n
+
+const createIfKept = `) n
 WHERE n.size IS NOT NULL AND n.event_id >= $7
   AND EXISTS (SELECT 1 FROM endpoints e WHERE e.id = $4 AND e.tenant_id = $3 AND e.deleted_at IS NULL AND e.state <> 2)
 ORDER BY n.id
 ON CONFLICT (event_id, endpoint_id) DO NOTHING RETURNING endpoint_id, size`
-)
 
 // create creates deliveries for events that have none, in the first run, as those of
 // a replay. Retention removes none of their events meanwhile: before it does it marks

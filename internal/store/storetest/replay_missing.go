@@ -164,7 +164,8 @@ func missingLooks(w *world) {
 	for {
 		page, next := w.search(&j, store.Page{Limit: 3, After: after, ScanLimit: 2})
 		found = append(found, eventIDs(page)...)
-		if steps++; next == 0 || steps > 10 {
+		steps++
+		if next == 0 || steps > 10 {
 			break
 		}
 		if next <= after {
