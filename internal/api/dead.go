@@ -33,7 +33,7 @@ const (
 )
 
 func (a *API) addDeadRoutes() {
-	g := a.server.Group("deliveries")
+	g := a.server.Group("dead letters")
 	rest.Add(g, rest.NeedRead, "GET "+deadPath+"/groups", "group-dead-letters", "Add dead letters up by endpoint, reason and status code", a.groupDead)
 	rest.Add(g, rest.NeedWrite, "POST "+deadPath+"/discard", "discard-dead-letters", "Cancel dead letters for good", a.discardDead,
 		rest.Describe("Cancels the dead letters that match, in small steps. Answers 409 state_conflict, with the number in current, and changes nothing "+

@@ -54,7 +54,7 @@ type laneCountView struct {
 const mostLanes = 2000
 
 func (a *API) addLaneRoutes() {
-	g := a.server.Group("endpoints")
+	g := a.server.Group("lanes")
 	rest.Add(g, rest.NeedRead, "GET "+endpointPath+"/lane", "get-lane", "Get the lane of an endpoint",
 		func(ctx context.Context, c *rest.Call, in *EndpointPath) (*rest.Output[view.Lane], error) {
 			e, err := a.endpoint(ctx, c, in.Endpoint)

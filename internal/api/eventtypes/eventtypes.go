@@ -74,7 +74,7 @@ type typePatch struct {
 // AddRoutes adds the routes of event types.
 func AddRoutes(server *rest.Server, cfg Config) {
 	r := &registry{cfg: cfg, server: server}
-	g := server.Group("event-types")
+	g := server.Group("event types")
 	all, one := cfg.Path+"/event-types", cfg.Path+"/event-types/{type}"
 	rest.Add(g, rest.NeedRead, "GET "+all, "list-event-types", "List what is known about event types", r.list)
 	rest.Add(g, rest.NeedWrite, "POST "+all, "create-event-type", "Describe an event type", r.create,

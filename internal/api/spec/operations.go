@@ -3,12 +3,12 @@ package spec
 // tags are the groups of operations, in the order in which a reader needs them.
 var tags = []tag{
 	{"events", "What you hand over: a type and a payload. An event is stored before it is answered, then delivered to every endpoint that matches."},
-	{"event-types", "What your events look like: a description, an example and a schema for each type, which payloads are held against."},
+	{"event types", "What your events look like: a description, an example and a schema for each type, which payloads are held against."},
 	{"endpoints", "Where events go: URLs with their types, policy, signatures and secrets, and the switches that pause, resume and test them."},
 	{"secrets", "What signs the requests to an endpoint, and how it is replaced."},
 	{"deliveries", "One event on its way to one endpoint: its status, what it waits for, and the commands to retry or cancel it."},
 	{"attempts", "The requests that were made for deliveries, with what was sent and what came back; as lists and as a stream."},
-	{"dead-letters", "Deliveries that were given up. They can be counted, grouped, discarded and replayed."},
+	{"dead letters", "Deliveries that were given up. They can be counted, grouped, discarded and replayed."},
 	{"replays", "Deliver again what is dead, delivered or cancelled, at a pace that the destination bears."},
 	{"lanes", "The way to one endpoint: its breaker, its limit, its pace, and what it has learnt."},
 	{"stats", "Figures of endpoints, tenants and the whole server over windows of time."},
