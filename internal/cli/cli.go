@@ -147,5 +147,6 @@ func (s *session) rootCommand() *cobra.Command {
 	root.AddCommand(transfer.Commands(s.Session)...)
 	strict(root)
 	kit.AddExamples(root)
+	s.complete(root)
 	return root
 }

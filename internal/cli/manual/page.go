@@ -48,7 +48,7 @@ One binary does everything: it serves, and it talks to a server over its API. ` 
 - A key is never a flag, so that no list of processes shows it: ` + "`--api-key-file`, `BREAKWATER_API_KEY_FILE` or `BREAKWATER_API_KEY`" + `. For a server on
   this machine the key that it left in ` + "`breakwater-data/admin.key`" + ` is tried.
 - Ctrl-C ends the watching, not what the server does. What cannot be undone asks on a terminal, and needs ` + "`--yes`" + ` elsewhere.
-- ` + "`breakwater completion bash`" + ` (zsh, fish, powershell) prints what makes a shell complete commands and flags.
+- ` + "`breakwater completion bash`" + ` (zsh, fish, powershell) prints what makes a shell complete commands, flags, and the names that the server knows (it waits a second for them at most).
 
 ## Exit codes
 
