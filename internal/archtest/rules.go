@@ -125,7 +125,7 @@ var allowed = map[string]imports{
 	"internal/api/alerts": {
 		own: in(
 			"internal/alert", "internal/hook", "internal/notify", "internal/quantity", "internal/sign", "internal/store", "internal/vault",
-			"internal/api/rest", "internal/api/view",
+			"internal/api/destination", "internal/api/rest", "internal/api/view",
 		),
 	},
 	"internal/api/attempts": {

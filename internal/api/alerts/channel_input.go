@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/alert"
+	"github.com/breakwaterhq/breakwater/internal/api/destination"
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
 	"github.com/breakwaterhq/breakwater/internal/api/view"
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -112,7 +113,7 @@ func (r *routes) patched(c *rest.Call, before store.Channel, in *ChannelPatch) (
 		ch.URL = in.URL.To
 	}
 	in.Secret.Apply(&ch.Secret)
-	ch.Headers = patchHeaders(bad, before.Headers, in.Headers)
+	ch.Headers = destination.PatchHeaders(bad, before.Headers, in.Headers)
 	in.To.Apply(&ch.To)
 	ch.UpdatedAt = c.Now
 	return ch, r.check(bad, &ch.Channel, newURL)
@@ -168,39 +169,6 @@ func readSeverity(bad *rest.Invalid, name string) hook.Severity {
 		bad.Add("min_severity", "not_allowed", err.Error())
 	}
 	return s
-}
-
-// patchHeaders applies a merge patch to headers, whose names know no case. A
-// masked value that comes back from a read keeps what is stored.
-func patchHeaders(bad *rest.Invalid, stored map[string]string, ch rest.Change[map[string]*string]) map[string]string {
-	switch {
-	case !ch.Set:
-		return stored
-	case ch.Null:
-		return nil
-	}
-	out := rest.MergeTexts(stored, nil)
-	for _, name := range slices.Sorted(maps.Keys(ch.To)) {
-		value := ch.To[name]
-		have := ""
-		for known := range out {
-			if strings.EqualFold(known, name) {
-				have = known
-			}
-		}
-		switch {
-		case value != nil && *value == view.Masked && have != "":
-			continue
-		case value != nil && *value == view.Masked:
-			bad.Add("headers."+name, "not_allowed", "is hidden and cannot be set to ***")
-			continue
-		}
-		delete(out, have)
-		if value != nil {
-			out[name] = *value
-		}
-	}
-	return out
 }
 
 // channelDiff compares what is shown, and tells of what is hidden that it

@@ -8,7 +8,9 @@ package destination
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/api/rest"
@@ -124,7 +126,8 @@ func PatchHeaders(bad *rest.Invalid, stored map[string]string, ch rest.Change[ma
 		return nil
 	}
 	out := rest.MergeTexts(stored, nil)
-	for name, value := range ch.To {
+	for _, name := range slices.Sorted(maps.Keys(ch.To)) {
+		value := ch.To[name]
 		have, ok := findHeader(out, name)
 		switch {
 		case value != nil && *value == view.Masked && ok:

@@ -276,32 +276,9 @@ func feedRace(w *world) {
 	const letters, feeders = 30, 4
 	w.deadLetters(ten, e, letters)
 	j := w.running(ten, hook.ReplayFilter{Endpoint: e.ID, States: onlyDead})
-	var mu sync.Mutex
-	var errs []error
-	fed := 0
-	var wg sync.WaitGroup
-	for range feeders {
-		wg.Go(func() {
-			for range 10 * letters {
-				job, err := w.db.ReplayByID(w.ctx(), 0, j.ID)
-				if err == nil && job.AllFed() {
-					return
-				}
-				var step store.Fed
-				if err == nil {
-					step, err = w.db.FeedReplay(w.ctx(), store.Feed{Replay: job, Limit: 3, Now: w.now, PacedAt: w.now})
-				}
-				mu.Lock()
-				fed += step.Fed
-				if err != nil && !errors.Is(err, hook.ErrStateConflict) {
-					errs = append(errs, err)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	w.check(errors.Join(errs...), "FeedReplay")
+	fed := w.feedTogether(feeders, 10*letters, j.ID, func(job *hook.ReplayJob) (store.Feed, error) {
+		return store.Feed{Replay: *job, Limit: 3, Now: w.now, PacedAt: w.now}, nil
+	})
 	w.same(fed, letters, "fed by all")
 	w.same(w.job(j.ID).Counts, hook.ReplayCounts{Fed: letters}, "counts")
 	w.wantUsage(ten.ID, letters, 7*letters, "after feeding")
@@ -349,4 +326,43 @@ func feedCounts(w *world) {
 		sum += n
 	}
 	w.same(sum, int64(4), "counted up to the limit")
+}
+
+// feedTogether has several feed a replay at once until all of it is fed, each in at
+// most so many steps, and returns how many they fed.
+func (w *world) feedTogether(feeders, steps int, id hook.ID, next func(*hook.ReplayJob) (store.Feed, error)) (fed int) {
+	var mu sync.Mutex
+	var errs []error
+	step := func() (done bool, n int, err error) {
+		job, err := w.db.ReplayByID(w.ctx(), 0, id)
+		if err != nil || job.AllFed() {
+			return err == nil, 0, err
+		}
+		f, err := next(&job)
+		if err != nil {
+			return false, 0, err
+		}
+		s, err := w.db.FeedReplay(w.ctx(), f)
+		return false, s.Fed, err
+	}
+	var wg sync.WaitGroup
+	for range feeders {
+		wg.Go(func() {
+			for range steps {
+				done, n, err := step()
+				mu.Lock()
+				fed += n
+				if err != nil && !errors.Is(err, hook.ErrStateConflict) {
+					errs = append(errs, err)
+				}
+				mu.Unlock()
+				if done {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	w.check(errors.Join(errs...), "feed together")
+	return fed
 }

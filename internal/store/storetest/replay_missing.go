@@ -1,9 +1,7 @@
 package storetest
 
 import (
-	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -291,42 +289,18 @@ func missingRace(w *world) {
 	}
 	e := w.endpoint(ten)
 	j := w.running(ten, w.every(e))
-	var mu sync.Mutex
-	var errs []error
-	fed, now := 0, w.now
-	var wg sync.WaitGroup
-	for range feeders {
-		wg.Go(func() {
-			for range 10 * events {
-				job, err := w.db.ReplayByID(w.ctx(), 0, j.ID)
-				if err == nil && job.AllFed() {
-					return
-				}
-				f := store.Feed{Replay: job, Limit: 3, Now: now, PacedAt: now}
-				if err == nil {
-					f.Missing.Events, f.Missing.Upto, err = w.db.MissingEvents(w.ctx(), &job, store.Page{Limit: 3, After: job.Cursor})
-				}
-				if f.Missing.Upto == 0 {
-					f.Missing.Upto = job.EndID
-				}
-				for i := range f.Missing.Events {
-					f.Missing.Events[i].Delivery = w.ids.Next(job.EndID.Time())
-				}
-				var step store.Fed
-				if err == nil {
-					step, err = w.db.FeedReplay(w.ctx(), f)
-				}
-				mu.Lock()
-				fed += step.Fed
-				if err != nil && !errors.Is(err, hook.ErrStateConflict) {
-					errs = append(errs, err)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	w.check(errors.Join(errs...), "FeedReplay")
+	now := w.now
+	fed := w.feedTogether(feeders, 10*events, j.ID, func(job *hook.ReplayJob) (f store.Feed, err error) {
+		f = store.Feed{Replay: *job, Limit: 3, Now: now, PacedAt: now}
+		f.Missing.Events, f.Missing.Upto, err = w.db.MissingEvents(w.ctx(), job, store.Page{Limit: 3, After: job.Cursor})
+		if f.Missing.Upto == 0 {
+			f.Missing.Upto = job.EndID
+		}
+		for i := range f.Missing.Events {
+			f.Missing.Events[i].Delivery = w.ids.Next(job.EndID.Time())
+		}
+		return f, err
+	})
 	w.same(fed, events, "created by all")
 	w.same(w.job(j.ID).Counts, hook.ReplayCounts{Fed: events}, "counts")
 	w.wantUsage(ten.ID, events, 7*events, "after feeding")
