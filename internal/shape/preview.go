@@ -19,7 +19,7 @@ const maxPreview = 32 << 10
 // are, and of the rest what it is.
 func preview(e *hook.Event) string {
 	kind := contentType(e)
-	if isJSON(kind) {
+	if hook.IsJSON(kind) {
 		return readable(indent(e.Payload, maxPreview))
 	}
 	if media, _, err := mime.ParseMediaType(kind); err == nil && strings.HasPrefix(media, "text/") && utf8.Valid(e.Payload) {

@@ -8,7 +8,6 @@ package shape
 
 import (
 	"encoding/base64"
-	"mime"
 	"strings"
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
@@ -79,7 +78,7 @@ func envelope(e *hook.Event) []byte {
 // appendData ends an object with the payload as its last member: as it is when it is
 // JSON, which accepting has checked, else in base64.
 func appendData(b []byte, e *hook.Event) []byte {
-	if isJSON(contentType(e)) {
+	if hook.IsJSON(e.ContentType) {
 		b = append(b, `,"data":`...)
 		b = append(b, e.Payload...)
 		return append(b, '}')
@@ -87,12 +86,4 @@ func appendData(b []byte, e *hook.Event) []byte {
 	b = append(b, `,"data_base64":"`...)
 	b = base64.StdEncoding.AppendEncode(b, e.Payload)
 	return append(b, `"}`...)
-}
-
-func isJSON(contentType string) bool {
-	if contentType == "" || contentType == "application/json" {
-		return true
-	}
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
