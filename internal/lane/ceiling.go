@@ -32,11 +32,12 @@ const (
 	peaks     = 2
 	seenLeast = 10 // successes since a close; with fewer nothing was seen
 	// An endpoint that breaks vainMost times within vainWithin although it was kept
-	// below its ceiling breaks for reasons of its own. vainFor is for how long no
-	// ceiling is learnt at such a load then.
+	// below its ceiling breaks for reasons of its own, and the ceiling may be none.
+	// If it is learnt again it takes vainMore times as many: the endpoint may have
+	// both.
 	vainMost   = 3
+	vainMore   = 3
 	vainWithin = time.Hour
-	vainFor    = 20 * time.Minute
 )
 
 // ceiling is the load that broke the endpoint, as far as is known.
@@ -51,10 +52,9 @@ type ceiling struct {
 	markAt  time.Time
 	suspect float64 // load before the running streak of failures
 
-	vain   int // openings below it
-	vainAt time.Time
-	not    float64 // a ceiling that was none
-	notAt  time.Time
+	vain      int // openings below it
+	vainAt    time.Time
+	vainLimit int // how many make it none, if more than vainMost
 }
 
 func (c *ceiling) sure() bool { return c.load > 0 && c.wait > 0 }
@@ -110,19 +110,17 @@ func (c *ceiling) steady(now time.Time, d *loads) bool {
 }
 
 // blame asks what the load has to do with it that a lane opens, and reports
-// whether it explains it. recovering: the lane had just closed.
-func (c *ceiling) blame(now time.Time, recovering bool, d *loads) bool {
+// whether it explains it. recovering: the lane had just closed; steady: the load
+// was carried a moment ago.
+func (c *ceiling) blame(now time.Time, recovering, steady bool, d *loads) bool {
 	near := c.suspect >= (1-alike)*c.learnt
 	testing := c.load > c.learnt && near
 	if c.sure() && near && !testing && c.inVain(now) {
 		return false
 	}
-	rising := !c.steady(now, d) && (recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
+	rising := !steady && (recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
 	if c.suspect < 2 || !rising && !testing || !testing && d.bears(now, c.suspect) {
 		return false // it has just carried this, or more
-	}
-	if c.not > 0 && now.Sub(c.notAt) <= vainFor && c.suspect < (1+alike)*c.not {
-		return false
 	}
 	if now.Sub(c.markAt) > markFor {
 		c.mark = 0
@@ -139,10 +137,11 @@ func (c *ceiling) inVain(now time.Time) bool {
 		c.vain = 0
 	}
 	c.vain, c.vainAt = c.vain+1, now
-	if c.vain < vainMost {
+	limit := max(c.vainLimit, vainMost)
+	if c.vain < limit {
 		return false
 	}
-	*c = ceiling{not: c.learnt, notAt: now}
+	*c = ceiling{mark: c.learnt, markAt: now, vainLimit: vainMore * limit}
 	return true
 }
 

@@ -23,12 +23,15 @@ const (
 	// ownOutage is what a new owner takes for the length of our own outage: a
 	// lease, and the time to take over.
 	ownOutage = 30 * time.Second
+	// levelLeast: what the endpoint has carried for so long did not break it.
+	levelLeast = 3 * time.Second
 )
 
 // flow is the rate of a lane.
 type flow struct {
-	tokens  bucket
-	grownAt time.Time
+	tokens     bucket
+	grownAt    time.Time // up to when growth is counted: the latest success
+	levelSince time.Time // the rate has not grown since
 
 	// Since when a request always waited for a token, zero: none does; and when
 	// one last did for more than a moment.
@@ -46,6 +49,7 @@ type flow struct {
 	before struct {
 		ceiling  ceiling
 		reopened int
+		own      [2]time.Time
 	}
 }
 
@@ -108,9 +112,9 @@ func (f *flow) inTheWay(now time.Time) bool { return now.Sub(f.shortAt) <= 2*tim
 // begin starts a recovery of a lane that held its deliveries for so long.
 func (f *flow) begin(now time.Time, held time.Duration) {
 	f.ceiling.afford(f.load.usual, held)
-	f.recovery.begin(now, held, f.load.usual, f.ceiling.load/2)
+	f.recovery.begin(now, held, &f.load, f.ceiling.load/2)
 	f.tokens = bucket{n: 1, at: now}
-	f.grownAt, f.shortAt, f.shortSince = now, now, time.Time{}
+	f.grownAt, f.levelSince, f.shortAt, f.shortSince = now, now, now, time.Time{}
 }
 
 // succeed learns from a success. calm is false while the destination fails too
@@ -119,12 +123,14 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 	r := &f.recovery
 	r.oks++
 	f.refused.succeed(now)
-	f.load.succeed(now, (r.rate == 0 || settled) && (f.refused.learnt == 0 || f.load.drained(now)))
+	counts := f.refused.rate(now) == 0 || f.load.drained(now)
+	f.load.succeed(now, counts, counts && (r.rate == 0 || settled))
 	if r.rate == 0 && f.ceiling.load == 0 {
 		return
 	}
 	passed := min(now.Sub(f.grownAt), time.Second)
 	f.grownAt = now
+	before := f.rate(now)
 	waits := now.Sub(f.shortAt) <= time.Second
 	if r.rate > 0 {
 		if waits && calm && f.load.started.perSecond(now) >= inUse*r.rate {
@@ -137,6 +143,15 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 	if waits && !f.shortSince.IsZero() && now.Sub(f.shortSince) >= inTheWayLeast {
 		f.ceiling.test(now, passed)
 	}
+	if f.rate(now) > before {
+		f.levelSince = now
+	}
+}
+
+// level reports whether the endpoint has carried the lane's rate for a while, as
+// much as it was.
+func (f *flow) level() bool {
+	return (f.recovery.rate > 0 || f.ceiling.load > 0) && f.inTheWay(f.grownAt) && f.grownAt.Sub(f.levelSince) > levelLeast
 }
 
 // opened asks what the load has to do with it that the lane opens, and ends a
@@ -144,26 +159,29 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 // a while: then this is an outage of its own.
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	r := &f.recovery
-	f.before.ceiling, f.before.reopened = f.ceiling, r.reopened
+	f.before.ceiling, f.before.reopened, f.before.own = f.ceiling, r.reopened, r.own
 	if !recovering && f.load.emptyAt.Before(r.began) { // there is a backlog left of the outage before
 		r.left = r.held
 	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
-	steady := seen && f.ceiling.steady(now, &f.load)
-	explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, recovering, &f.load)
-	switch {
+	steady := seen && (f.level() || f.ceiling.steady(now, &f.load))
+	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, recovering, steady, &f.load); {
 	case explained:
 		r.reopened = 0
-	case recovering && !steady:
-		r.reopened = min(r.reopened+1, reopenedMost)
+	case steady:
+		r.fellByItself(now)
+	case recovering:
+		r.fellAgain()
 	}
 	r.rate = 0
 	return steady
 }
 
 // pardon takes back what the latest opening has taught.
-func (f *flow) pardon() { f.ceiling, f.recovery.reopened = f.before.ceiling, f.before.reopened }
+func (f *flow) pardon() {
+	f.ceiling, f.recovery.reopened, f.recovery.own = f.before.ceiling, f.before.reopened, f.before.own
+}
 
 // forget is what a person can do who knows better.
 func (f *flow) forget() {

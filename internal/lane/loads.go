@@ -48,9 +48,10 @@ func (d *loads) start(now time.Time) float64 {
 	return d.started.perSecond(now)
 }
 
-// succeed notes a success. free is false while the lane's own rate decides what
-// is sent: that is no usual load.
-func (d *loads) succeed(now time.Time, free bool) {
+// succeed notes a success. counts is false while what the endpoint refuses decides
+// what is sent: that is no usual load. fades is false in a recovery, too: what was
+// usual before is not forgotten for it.
+func (d *loads) succeed(now time.Time, counts, fades bool) {
 	d.ended.add(now)
 	d.carried.add(now)
 	second := now.Unix()
@@ -61,21 +62,25 @@ func (d *loads) succeed(now time.Time, free bool) {
 	if d.second == 0 {
 		passed = 0
 	}
-	if free {
+	if fades {
+		d.usual = fade(d.usual, min(passed, meanMost), usualFades)
+	}
+	if counts {
 		// A burst that took its time to be sent was not carried as it came.
-		live := min(d.offered.perSecond(now), d.carried.perSecond(now))
-		d.usual = max(live, fade(d.usual, min(passed, meanMost), usualFades))
+		d.usual = max(d.usual, min(d.offered.perSecond(now), d.carried.perSecond(now)))
 	}
 	d.proven = max(d.carried.perSecond(now), fade(d.proven, passed, provenFades))
 	d.lately = max(d.carried.perSecond(now), fade(d.lately, passed, latelyFades))
 	d.second = second
 }
 
-// bears reports whether the endpoint has carried more than a load within the last
-// minutes.
-func (d *loads) bears(now time.Time, load float64) bool {
-	return fade(d.lately, float64(now.Unix()-d.second), latelyFades) > bearsShare*load
+// borne is what the endpoint has carried within the last minutes.
+func (d *loads) borne(now time.Time) float64 {
+	return fade(d.lately, float64(now.Unix()-d.second), latelyFades)
 }
+
+// bears reports whether it has carried more than a load within the last minutes.
+func (d *loads) bears(now time.Time, load float64) bool { return d.borne(now) > bearsShare*load }
 
 func fade(rate, passed float64, in time.Duration) float64 {
 	return rate * math.Exp(-passed/in.Seconds())

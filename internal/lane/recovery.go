@@ -20,7 +20,10 @@ const (
 	// the backlog would never end.
 	recoverySpare = 1.25
 	// reopenedMost is how many times the start of a recovery is halved at most.
-	reopenedMost = 3
+	reopenedMost = 4
+	// flapsWithin: an endpoint that fell twice within this time although it had
+	// carried its load flaps.
+	flapsWithin = 10 * time.Minute
 	// rateOff: a rate this high is none.
 	rateOff = 1e5
 )
@@ -34,22 +37,45 @@ type recovery struct {
 	held  time.Duration // how long the backlog was held
 	left  time.Duration // of that what an outage before has left, at most
 	oks   int           // successes since the close
-	// reopened counts openings since the outage began that nothing explains;
+	// reopened counts openings in a row that came soon and that nothing explains;
 	// each halves the next start.
 	reopened int
+	own      [2]time.Time // the latest openings at a load that it had carried
 }
 
 // begin starts a recovery of a lane whose deliveries were held for so long. half
 // is that of a known ceiling, 0: there is none.
-func (r *recovery) begin(now time.Time, held time.Duration, usual, half float64) {
+func (r *recovery) begin(now time.Time, held time.Duration, d *loads, half float64) {
 	held += r.left
 	aim := max(recoveryAim, held/10)
 	r.began, r.held, r.left, r.oks = now, held, 0, 0
-	r.want, r.until = max(2*recoveryLeast, need(usual, held, aim)), now.Add(aim+aim/2)
-	if usual == 0 {
+	r.want, r.until = max(2*recoveryLeast, need(d.usual, held, aim)), now.Add(aim+aim/2)
+	if d.usual == 0 {
 		r.want = math.Inf(1) // nobody knows what is needed
 	}
-	r.rate = max(recoveryFloor, max(usual, recoveryLeast, half)/math.Exp2(float64(r.reopened)))
+	r.rate = max(d.usual, recoveryLeast, half)
+	if r.flaps(now) {
+		r.rate = max(r.rate, min(r.want, d.borne(now)))
+	} else {
+		r.rate = max(recoveryFloor, r.rate/math.Exp2(float64(r.reopened)))
+	}
+}
+
+// flaps reports whether the endpoint goes down for reasons of its own, so that
+// what it carried before is not to blame and need not be found again.
+func (r *recovery) flaps(now time.Time) bool { return now.Sub(r.own[1]) <= flapsWithin }
+
+// fellByItself notes an opening at a load that the endpoint had carried.
+func (r *recovery) fellByItself(now time.Time) {
+	r.reopened, r.own = 0, [...]time.Time{now, r.own[0]}
+}
+
+// fellAgain notes an opening in a recovery that nothing explains. So many in a row
+// are no chance: it does not flap.
+func (r *recovery) fellAgain() {
+	if r.reopened = min(r.reopened+1, reopenedMost); r.reopened == reopenedMost {
+		r.own = [2]time.Time{}
+	}
 }
 
 // need is the rate that drains what was held in aim, beside the live load.

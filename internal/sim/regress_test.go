@@ -93,3 +93,27 @@ func watchRatchet(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: the drain took %v s, want one of over four hours", seed, r.DrainSeconds)
 	}
 }
+
+// TestFlapsAreNotTakenForTheLoad: endpoints that flapped at nearly the same load a
+// few times, or before the lane knew what they are used to, once took five times as
+// long as they had to: for a ceiling that was none, or because every recovery began
+// with a sixteenth.
+func TestFlapsAreNotTakenForTheLoad(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{300029, 300040, 300044, 300095, 900003, 970071, 970095} {
+		if r := sim.Run(scenario(t, "flap"), strategy(t, "law"), seed); r.Drain > 3 {
+			t.Errorf("seed %d: drained in %.2f times the optimum, want at most 3", seed, r.Drain)
+		}
+	}
+}
+
+// TestFlapsAtACliff: an endpoint that flaps and also has a cliff once crashed for ever.
+// Its outages below the cliff made the lane forget it, and nothing was learnt any more.
+func TestFlapsAtACliff(t *testing.T) {
+	t.Parallel()
+	for _, seed := range sim.Seeds(firstSeed, 8) {
+		if r := sim.Run(scenario(t, "flap-cliff"), strategy(t, "law"), seed); r.Drain > 3 || r.Crashes > 6 {
+			t.Errorf("seed %d: drained in %.2f times the optimum with %d crashes, want at most 3, and 6", seed, r.Drain, r.Crashes)
+		}
+	}
+}

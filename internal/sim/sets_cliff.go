@@ -110,6 +110,9 @@ func hard() []Scenario {
 		}),
 		flapping("flap", time.Minute),
 		flapping("flap-10m", 10*time.Minute),
+		atEdge("flap-cliff", hardGoals+",first_crashes<=3,drain<=2,drain_max<=3", func(s *Scenario) {
+			s.Again, s.Flap = Again{}, Flap{Every: Duration(3 * time.Minute), For: Duration(10 * time.Second)}
+		}),
 		stray("stray-1", 0.01, 20),
 		stray("stray-0.3", 0.003, 50),
 		quiet("idle-429-one", time.Minute),

@@ -1,0 +1,266 @@
+package lane_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/breakwaterhq/breakwater/internal/lane"
+)
+
+// TestSteadyLoadIsNotToBlame: what was carried a moment ago does not break an
+// endpoint, so an outage under a steady load sets no ceiling, nor does one in a
+// recovery that goes on at a steady rate.
+func TestSteadyLoadIsNotToBlame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRoad(drive(t, wide()), rapid.Float64Range(1, 100).Draw(rt, "live"), ok)
+		r.run(time.Duration(rapid.IntRange(6, 40).Draw(rt, "seconds"))*time.Second, nil)
+		r.outage(10 * time.Second)
+		if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
+			rt.Fatalf("ceiling %.1f and mark %.1f after an outage at a steady load", c.Ceiling, c.Mark)
+		}
+		for r.l.State() != lane.Closed {
+			r.run(100*time.Millisecond, nil)
+		}
+		r.run(25*time.Second, nil)
+		r.outage(10 * time.Second)
+		if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
+			rt.Fatalf("ceiling %.1f and mark %.1f after an outage in a steady recovery", c.Ceiling, c.Mark)
+		}
+	})
+}
+
+// crashAt lets a lane that is recovering open under a load of about so many
+// requests per second, of which it has carried the half before.
+func crashAt(t *testing.T, c lane.Checkpoint, load float64) lane.Checkpoint {
+	t.Helper()
+	d := drive(t, wide())
+	c.Recovery, c.Held = load/2, time.Second
+	c.Usual = load / 2
+	r := newRoad(d, 1.5*load, ok)
+	r.l = lane.Restore(wide(), c, d.now, 0.5, false)
+	r.run(8*time.Second, nil)
+	r.live = 4 * load
+	crashed := false
+	r.answer = func(n int) lane.Outcome {
+		crashed = crashed || float64(n) >= load
+		if crashed {
+			return down(n)
+		}
+		return ok(n)
+	}
+	for i := 0; r.l.State() == lane.Closed; i++ {
+		if i == 600 {
+			t.Fatalf("a load of %v was never reached: %+v", load, r.l.Checkpoint())
+		}
+		r.run(500*time.Millisecond, nil)
+	}
+	return r.l.Checkpoint()
+}
+
+// TestTwiceIsKnowledge: two crashes at the same load are known, at different loads
+// they are neither known nor suspected, and one is a suspicion at most.
+func TestTwiceIsKnowledge(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		first := rapid.Float64Range(40, 200).Draw(rt, "first")
+		once := crashAt(t, lane.Checkpoint{}, first)
+		if once.CeilingSure() || once.Mark == 0 {
+			rt.Fatalf("after one crash at %.0f: %+v, want a mark and no knowledge", first, once)
+		}
+		once.Open, once.Ceiling = false, 0
+		ratio := rapid.Float64Range(1.3, 3).Draw(rt, "ratio")
+		if other := crashAt(t, once, first*ratio); other.Ceiling != 0 {
+			rt.Fatalf("crashes at %.0f and %.0f made a ceiling of %.0f, sure: %v", first, first*ratio, other.Ceiling, other.CeilingSure())
+		}
+		if again := crashAt(t, once, first); !again.CeilingSure() {
+			rt.Fatalf("crashes at %.1f and %.1f made no ceiling", once.Mark, again.Mark)
+		}
+	})
+}
+
+// TestKnowledgeIsNotOverwritten: with a ceiling that is known, a crash at another
+// load does not change it; nor do openings by ratio, or failures of probes.
+func TestKnowledgeIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		known := lane.Checkpoint{Ceiling: 500, CeilingLearnt: 500, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 500, MarkAt: start}
+		got := crashAt(t, known, rapid.Float64Range(20, 300).Draw(rt, "load"))
+		if got.Ceiling != 500 || got.CeilingWait < known.CeilingWait || got.CeilingWait > known.CeilingWait+time.Hour {
+			rt.Fatalf("the ceiling is %.1f (tested after %v), was 500", got.Ceiling, got.CeilingWait)
+		}
+	})
+	cfg := wide()
+	cfg.Consecutive = 1000
+	r := newRoad(drive(t, cfg), 20, ok)
+	r.run(20*time.Second, nil)
+	n := 0
+	r.answer = func(int) lane.Outcome { // four of five fail
+		if n++; n%5 == 0 {
+			return ok(0)
+		}
+		return down(0)
+	}
+	r.live = 600
+	r.run(20*time.Second, nil)
+	if c := r.l.Checkpoint(); c.OpenReason != lane.OpenedByRatio || c.Ceiling != 0 || c.Mark != 0 {
+		t.Errorf("opened by ratio: %+v, want nothing learnt", c)
+	}
+}
+
+// below lets an endpoint with a known ceiling fall so often for reasons of its own,
+// while it is kept below.
+func (r *road) below(times int) {
+	r.t.Helper()
+	for i := range times {
+		if c := r.l.Checkpoint(); !c.CeilingSure() {
+			r.t.Fatalf("the ceiling is gone after %d outages", i)
+		}
+		r.run(2*time.Minute, nil)
+		r.outage(10 * time.Second)
+	}
+}
+
+// vainCeiling returns a lane that has forgotten its ceiling of 60, because it did not
+// help three times.
+func vainCeiling(t *testing.T) *road {
+	t.Helper()
+	c := lane.Checkpoint{Ceiling: 60, CeilingLearnt: 60, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 60, MarkAt: start, Usual: 50}
+	r := newRoad(drive(t, wide()), 100, ok) // more than the ceiling lets through
+	r.l = lane.Restore(wide(), c, r.now, 0.5, false)
+	r.below(3)
+	if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 60 {
+		t.Fatalf("after three outages below it the ceiling is %.1f, the mark %.1f; want none, and 60", c.Ceiling, c.Mark)
+	}
+	return r
+}
+
+// TestCeilingThatDoesNotHelpIsForgotten: an endpoint that breaks again and again
+// although it is kept below what once broke it breaks for reasons of its own.
+func TestCeilingThatDoesNotHelpIsForgotten(t *testing.T) {
+	t.Parallel()
+	r := vainCeiling(t)
+	r.run(5*time.Minute, nil)
+	if n := r.load(r.now); n < 90 {
+		t.Errorf("%d requests in a second, want all that arrive", n)
+	}
+}
+
+// TestCeilingOfAnEndpointThatFlaps: it may break for reasons of its own and have a
+// ceiling all the same. It is known again after one more crash, and then bears more
+// outages.
+func TestCeilingOfAnEndpointThatFlaps(t *testing.T) {
+	t.Parallel()
+	r := vainCeiling(t)
+	crashes := 0
+	r.answer = r.cliff(60, &crashes)
+	r.run(time.Minute, nil)
+	if c := r.l.Checkpoint(); crashes != 1 || !c.CeilingSure() {
+		t.Fatalf("after %d crashes at the same load the ceiling is %.1f, sure: %v; want to know it after one", crashes, c.Ceiling, c.CeilingSure())
+	}
+	r.below(8)
+	if c := r.l.Checkpoint(); crashes > 2 || !c.CeilingSure() {
+		t.Errorf("after 8 outages the ceiling is %.1f, and there were %d crashes; want it kept", c.Ceiling, crashes)
+	}
+}
+
+// TestFlappingEndpointGetsBackWhatItCarried: one that fell twice at a load that it had
+// carried for a while falls for reasons of its own. It is not made to earn that load
+// again, and no opening in a recovery makes the next one slower, unless there are
+// many in a row.
+func TestFlappingEndpointGetsBackWhatItCarried(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 100, ok)
+	r.run(time.Minute, nil)
+	soon := func() float64 { // rate right after an outage
+		r.t.Helper()
+		r.outage(10 * time.Second)
+		for r.l.State() != lane.Closed {
+			r.run(100*time.Millisecond, nil)
+		}
+		return r.l.Checkpoint().Recovery
+	}
+	soon()
+	r.run(time.Minute, nil)
+	carried := soon()
+	for i := range 3 {
+		r.run(300*time.Millisecond, nil) // less than it has borne
+		if got := soon(); got < 0.9*carried {
+			t.Fatalf("recovery %d begins with %.0f/s, want about the %.0f/s that it carried before", i+2, got, carried)
+		}
+	}
+	r.run(300*time.Millisecond, nil)
+	if got := soon(); got > carried/4 {
+		t.Errorf("after four openings in a row a recovery begins with %.0f/s, want less: it may not be by itself", got)
+	}
+}
+
+// TestLevelRateIsNotBlamed: a recovery that has reached what it wants stays there. An
+// endpoint that falls after some seconds of that has carried it, though the mean of
+// ten seconds still rises.
+func TestLevelRateIsNotBlamed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		after time.Duration // of the close
+		mark  bool
+	}{"while it grows": {2 * time.Second, true}, "some seconds later": {9 * time.Second, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoad(drive(t, wide()), 100, ok)
+			r.run(time.Minute, nil)
+			r.outage(30 * time.Second)
+			for r.l.State() != lane.Closed {
+				r.run(10*time.Millisecond, nil)
+			}
+			r.run(tc.after, nil)
+			r.outage(10 * time.Second)
+			if c := r.l.Checkpoint(); (c.Mark > 0) != tc.mark {
+				t.Errorf("the mark is %.0f, want one: %v", c.Mark, tc.mark)
+			}
+		})
+	}
+}
+
+// TestCeilingIsTested: with a backlog and only successes every ceiling that is old
+// enough is gone in finite time.
+func TestCeilingIsTested(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]time.Duration{"a suspicion": 0, "knowledge": 48 * time.Hour} {
+		c := lane.Checkpoint{
+			Usual: 5, Proven: 5, Ceiling: 10, CeilingLearnt: 10, CeilingAt: start.Add(-wait), CeilingWait: wait, Mark: 10, MarkAt: start,
+		}
+		d := drive(t, wide())
+		r := newRoad(d, 20, ok)
+		r.l = lane.Restore(wide(), c, d.now, 0.5, false)
+		for i := 0; r.l.Checkpoint().Ceiling > 0; i++ {
+			if i == 40 {
+				t.Fatalf("%s is still there after 40 minutes in the way: %+v", name, r.l.Checkpoint())
+			}
+			r.run(time.Minute, nil)
+			if n := r.l.Queued(); n > 5000 {
+				r.live = 0
+			}
+		}
+	}
+}
+
+// TestWhatIsUsedIsKnownForLonger: knowledge is good for two days after it was last in
+// the way, but for no more than four in all.
+func TestWhatIsUsedIsKnownForLonger(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct{ age, want time.Duration }{
+		{0, 48 * time.Hour}, {20 * time.Hour, 68 * time.Hour}, {47 * time.Hour, 95 * time.Hour},
+	} {
+		r := newRoad(drive(t, wide()), 20, ok)
+		r.l = lane.Restore(wide(), lane.Checkpoint{
+			Usual: 5, Proven: 5, Ceiling: 10, CeilingLearnt: 10, CeilingAt: start.Add(-x.age), CeilingWait: 48 * time.Hour, Mark: 10, MarkAt: start,
+		}, r.now, 0.5, false)
+		r.run(time.Minute, nil)
+		c := r.l.Checkpoint()
+		if c.Ceiling != 10 || c.CeilingWait < x.want-time.Second || c.CeilingWait > x.want+2*time.Minute {
+			t.Errorf("learnt %v ago and in the way now: the ceiling is %.1f and tested after %v, want %v", x.age, c.Ceiling, c.CeilingWait, x.want)
+		}
+	}
+}
