@@ -206,7 +206,7 @@ func TestVendorsThatWouldChangeThePageAreRefused(t *testing.T) {
 		"--ui-frame-ancestors": {"*", "https://a.example;script-src *", "https://a.example/path"},
 	} {
 		for _, value := range values {
-			var log lockedBuffer
+			var log program.Log
 			p, err := program.Serve(&program.Options{Binary: binary, Dir: t.TempDir(), Listen: fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), Args: []string{setting, value}, Log: &log})
 			if err == nil {
 				_ = p.Cmd.Process.Kill()

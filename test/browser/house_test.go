@@ -33,7 +33,7 @@ type house struct {
 
 	options program.Options
 	server  *program.Process
-	log     lockedBuffer
+	log     program.Log
 }
 
 // arrival is a request that came to the destination.

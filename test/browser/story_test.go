@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -18,7 +17,7 @@ var theStory struct {
 	once  sync.Once
 	dir   string
 	stage *seed.Stage
-	log   lockedBuffer
+	log   program.Log
 	err   error
 }
 
@@ -46,24 +45,6 @@ func endStory() {
 	if theStory.dir != "" {
 		_ = os.RemoveAll(theStory.dir)
 	}
-}
-
-// lockedBuffer is a buffer that several may write to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // tabs are what most checks of all pages need: one that is logged in, one that is not.

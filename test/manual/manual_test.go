@@ -10,7 +10,6 @@ package manual_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -34,17 +33,7 @@ var prelude string
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "breakwater-manual")
-	if err != nil {
-		panic(err)
-	}
-	if binary, err = program.Build(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	program.Main(m.Run, &binary)
 }
 
 func pages(t *testing.T) []string {

@@ -32,7 +32,7 @@ var world struct {
 	server   *program.Process
 	sink     *program.Sink
 	document string // the file that the served document is in
-	log      lockedBuffer
+	log      program.Log
 }
 
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
@@ -109,24 +109,6 @@ func get(ctx context.Context, path string) ([]byte, error) {
 		err = fmt.Errorf("GET %s = %s %s", path, resp.Status, body)
 	}
 	return body, err
-}
-
-// lockedBuffer is written by a process and read by tests.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // run runs a command in a folder and returns what it printed. wrong tells that it

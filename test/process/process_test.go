@@ -34,17 +34,7 @@ func TestMain(m *testing.M) {
 	if err := shareTheMachine(); err != nil {
 		panic(err)
 	}
-	dir, err := os.MkdirTemp("", "breakwater-test")
-	if err != nil {
-		panic(err)
-	}
-	if binary, err = program.Build(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	program.Main(m.Run, &binary)
 }
 
 // shareTheMachine runs many tests at a time unless told otherwise, however few

@@ -34,6 +34,22 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return binary, nil
 }
 
+// Main builds the product for the tests of a package, runs them, and ends the
+// process. binary is where they find its path.
+func Main(tests func() int, binary *string) {
+	dir, err := os.MkdirTemp("", "breakwater-test")
+	if err != nil {
+		panic(err)
+	}
+	if *binary, err = Build(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := tests()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 // AnyPort draws a port below those that Linux gives to connections: one of these
 // could otherwise take the port of a server that is being restarted, and keep it.
 func AnyPort() int {
