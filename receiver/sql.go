@@ -143,6 +143,10 @@ func (s *SQL) once(ctx context.Context, id string, fn func(context.Context) erro
 	if err := fn(withTx(ctx, s.db, tx)); err != nil {
 		return true, err
 	}
+	// A transaction hears of the end of its context a moment after fn did.
+	if err := ctx.Err(); err != nil {
+		return true, fmt.Errorf("receiver: commit: %w", err)
+	}
 	return true, s.commit(tx)
 }
 

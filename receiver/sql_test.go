@@ -112,6 +112,38 @@ func TestFailedWorkLeavesNothing(t *testing.T) {
 	})
 }
 
+// tardy is a context that has ended, of which its transactions have not heard yet.
+type tardy struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (c *tardy) Err() error {
+	if c.ended.Load() {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestLateWorkIsNotCommitted: the answer to work that took no heed of its end does not
+// depend on how soon the transaction hears of it.
+func TestLateWorkIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d database) {
+		db, s := d.prepare(t, receiver.SQLOptions{})
+		ctx := &tardy{Context: t.Context()}
+		ran, err := s.Once(ctx, "evt_1", func(inner context.Context) error {
+			defer ctx.ended.Store(true)
+			return effect(inner, "evt_1")
+		})
+		if !ran || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Once = %t, %v, want true and the end of the time", ran, err)
+		}
+		eachOnce(t, db, 0)
+		once(t, s, "evt_1", true)
+	})
+}
+
 func TestMarksEndWithTheTTL(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d database) {
