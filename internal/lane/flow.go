@@ -21,8 +21,8 @@ const (
 	// stay for ever.
 	inUse = 0.4
 	// ownOutage is what a new owner takes for the length of our own outage: a
-	// lease, and the time to take over.
-	ownOutage = 30 * time.Second
+	// lease.
+	ownOutage = 15 * time.Second
 	// levelLeast: what the endpoint has carried for so long did not break it.
 	levelLeast = 3 * time.Second
 )
@@ -215,7 +215,11 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 	switch {
 	case c.Open:
 	case c.Recovery > 0:
-		f.begin(now, c.Held)
+		held := c.Held
+		if newOwner && now.Sub(c.ClosedAt) < patience(held) { // else most of it is drained
+			held += ownOutage
+		}
+		f.begin(now, held)
 		f.recovery.rate = c.Recovery
 	case newOwner && c.hasFailed() && c.Usual >= busyLeast: // else there is no backlog to speak of
 		f.begin(now, ownOutage)

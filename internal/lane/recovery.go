@@ -47,9 +47,8 @@ type recovery struct {
 // is that of a known ceiling, 0: there is none.
 func (r *recovery) begin(now time.Time, held time.Duration, d *loads, half float64) {
 	held += r.left
-	aim := max(recoveryAim, held/10)
 	r.began, r.held, r.left, r.oks = now, held, 0, 0
-	r.want, r.until = max(2*recoveryLeast, need(d.usual, held, aim)), now.Add(aim+aim/2)
+	r.want, r.until = max(2*recoveryLeast, need(d.usual, held, aim(held))), now.Add(patience(held))
 	if d.usual == 0 {
 		r.want = math.Inf(1) // nobody knows what is needed
 	}
@@ -78,9 +77,14 @@ func (r *recovery) fellAgain() {
 	}
 }
 
-// need is the rate that drains what was held in aim, beside the live load.
-func need(usual float64, held, aim time.Duration) float64 {
-	return usual * (1 + held.Seconds()/aim.Seconds())
+// aim is in how long a backlog should be drained that was held for so long, and
+// patience how long that may take before more is tried.
+func aim(held time.Duration) time.Duration      { return max(recoveryAim, held/10) }
+func patience(held time.Duration) time.Duration { return aim(held) * 3 / 2 }
+
+// need is the rate that drains what was held within a time, beside the live load.
+func need(usual float64, held, within time.Duration) float64 {
+	return usual * (1 + held.Seconds()/within.Seconds())
 }
 
 // grow raises the rate while it is in use. offered is the live load that comes in.

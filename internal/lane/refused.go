@@ -201,7 +201,8 @@ func (l *Lane) ease(now time.Time, load float64) bool {
 		return false
 	}
 	r.answered(1)
-	if !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) || now.Sub(r.at) < time.Second {
+	// A single streak is no failures between successes: it may be the first of an outage.
+	if r.throttled <= halveAt-1 || !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) || now.Sub(r.at) < time.Second {
 		return true
 	}
 	r.failures = true

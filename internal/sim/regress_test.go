@@ -117,3 +117,15 @@ func TestFlapsAtACliff(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnerKilledInTheDrain: the new owner once forgot what came in while there was
+// none, and in the end hurried the endpoint over its cliff; and took an endpoint that
+// died meanwhile (the second outage of the latter two) for one that refuses.
+func TestOwnerKilledInTheDrain(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, "cliff-killed")
+	for _, seed := range []uint64{1500001, 1500002, 1500009, 1500016} {
+		check(t, sim.Summarise([]sim.Result{sim.Run(s, strategy(t, "law"), seed)}),
+			"first_crashes_max==0,first_drain<=2.9,second_crashes_max<=2,second_drain<=3,undrained==0,dead==0")
+	}
+}

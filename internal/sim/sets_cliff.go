@@ -108,6 +108,11 @@ func hard() []Scenario {
 			s.Endpoints, s.Shared, s.Again = 20, true, Again{}
 			s.Latency = Duration(50 * time.Millisecond)
 		}),
+		atEdge("cliff-killed", hardGoals+",first_crashes_max<=1,first_drain<=3,second_crashes==0,second_crashes_max<=2,second_drain<=2.5"+wasteGoal, func(s *Scenario) {
+			// Ten seconds into the first drain; the second outage meets it at any moment.
+			s.Outages[0].For = Duration(30 * time.Second)
+			s.Failover = Failover{Every: Duration(344 * time.Second), Gap: Duration(15 * time.Second)}
+		}),
 		flapping("flap", time.Minute),
 		flapping("flap-10m", 10*time.Minute),
 		atEdge("flap-cliff", hardGoals+",first_crashes<=3,drain<=2,drain_max<=3", func(s *Scenario) {
