@@ -43,8 +43,9 @@ func newLoader(cfg Config) *loader {
 
 // loaded is one endpoint as it was read.
 type loaded struct {
-	dest *destination
-	lane *lane.Checkpoint
+	dest  *destination
+	lane  *lane.Checkpoint
+	epoch int64 // under which the lane was saved
 }
 
 // load reads endpoints. Those that do not exist are missing in the result.
@@ -59,7 +60,7 @@ func (ld *loader) load(ctx context.Context, endpoints []hook.ID, now time.Time) 
 		if err != nil {
 			return nil, err
 		}
-		out[rows[i].Endpoint.ID] = loaded{dest: newDestination(ld.vault, &rows[i], p, now), lane: rows[i].Lane}
+		out[rows[i].Endpoint.ID] = loaded{dest: newDestination(ld.vault, &rows[i], p, now), lane: rows[i].Lane, epoch: rows[i].LaneEpoch}
 	}
 	return out, nil
 }
@@ -216,7 +217,7 @@ func (l *loop) resume(now time.Time, r *runner) {
 func (l *loop) firstInstall(now time.Time, r *runner, got loaded) {
 	waiting := r.lane.Drop()
 	if got.lane != nil {
-		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), r.inherited)
+		r.lane = lane.Restore(got.dest.policy.Lane(), *got.lane, now, l.rng.Float64(), got.epoch != r.epoch)
 		r.lane.ForgetFailures(got.dest.updatedAt)
 		r.saved = *got.lane
 		l.applyRequests(now, r, got)

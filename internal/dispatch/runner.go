@@ -56,7 +56,6 @@ type runner struct {
 	dirty     bool
 	starved   bool
 	dropped   bool // no longer in memory
-	inherited bool // its work was left by another owner
 	// probeAsked is set when a person wants a probe, until one is sent.
 	probeAsked bool
 	idleSince  time.Time
@@ -190,14 +189,19 @@ func (l *loop) checkpoint(r *runner) *store.LaneSave {
 	return save
 }
 
-// saveEvery is how often what a lane has learnt is saved while it only moves.
-const saveEvery = time.Second
+const (
+	// saveEvery is how often what a lane has learnt is saved while it only moves.
+	saveEvery = time.Second
+	// recoverySaveEvery is how often a recovery is saved that does not: a new
+	// owner makes up for the time since.
+	recoverySaveEvery = 5 * time.Second
+)
 
 // hasMoved reports whether what the lane has learnt differs enough from its last
 // checkpoint to be saved with the next result.
 func (l *loop) hasMoved(now time.Time, r *runner) bool {
-	c := r.lane.Checkpoint()
-	return c.Recovered(r.saved) || now.Sub(r.savedAt) >= saveEvery && c.Moved(r.saved)
+	c, age := r.lane.Checkpoint(), now.Sub(r.savedAt)
+	return c.Recovered(r.saved) || age >= saveEvery && c.Moved(r.saved) || age >= recoverySaveEvery && c.Recovery > 0
 }
 
 // saved takes note of checkpoints that were stored, or refused.

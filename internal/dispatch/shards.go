@@ -73,9 +73,7 @@ func (l *loop) acquire(h store.Held) {
 // foundWork brings lanes with pending deliveries into memory.
 func (l *loop) foundWork(found []store.PendingEndpoint) {
 	for _, p := range found {
-		_, known := l.runners[p.ID]
 		if r := l.runner(p.ID, 0); r != nil {
-			r.inherited = !known
 			r.win.Announced(p.Due)
 			l.touch(r)
 		}

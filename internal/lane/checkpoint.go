@@ -28,6 +28,8 @@ func (r OpenReason) String() string {
 // Checkpoint is what of a lane outlives its owner. A probe in flight is saved
 // as open. Times are wall-clock times; zero means never.
 type Checkpoint struct {
+	SavedAt time.Time // known to those who read it from a store
+
 	Open        bool
 	OpenReason  OpenReason
 	OpenedAt    time.Time

@@ -20,8 +20,8 @@ const (
 	// tried is not known to be safe, and one that we are too busy to reach must not
 	// stay for ever.
 	inUse = 0.4
-	// ownOutage is what a new owner takes for the length of our own outage: a
-	// lease.
+	// ownOutage is what a new owner takes for the length of our own outage, at
+	// most: a lease.
 	ownOutage = 15 * time.Second
 	// levelLeast: what the endpoint has carried for so long did not break it.
 	levelLeast = 3 * time.Second
@@ -217,7 +217,7 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 	case c.Recovery > 0:
 		held := c.Held
 		if newOwner && now.Sub(c.ClosedAt) < patience(held) { // else most of it is drained
-			held += ownOutage
+			held += min(max(now.Sub(c.SavedAt), 0), ownOutage)
 		}
 		f.begin(now, held)
 		f.recovery.rate = c.Recovery

@@ -55,7 +55,7 @@ func TestNewOwnerCountsTheTimeWithoutOne(t *testing.T) {
 	r := newRoad(drive(t, wide()), 50, nil)
 	r.answer = r.cliff(100, &crashes)
 	r.l = lane.Restore(wide(), lane.Checkpoint{
-		ClosedAt: start.Add(-25 * time.Second), Usual: 50, Proven: 60, Recovery: 70, Held: 30 * time.Second,
+		SavedAt: start.Add(-17 * time.Second), ClosedAt: start.Add(-25 * time.Second), Usual: 50, Proven: 60, Recovery: 70, Held: 30 * time.Second,
 		Limit: 10, BaseLatency: time.Millisecond, BaseWeight: 1,
 	}, r.now, 0.5, true)
 	r.await(1350 + 750) // what was left of the outage, and 15 s without an owner
@@ -72,6 +72,7 @@ func TestOwnersThatDieAllTheTime(t *testing.T) {
 	c, now := lane.Checkpoint{ClosedAt: start, Usual: 50, Proven: 60, Recovery: 70, Held: 30 * time.Second}, start
 	for range 20 {
 		now = now.Add(20 * time.Second)
+		c.SavedAt = now.Add(-15 * time.Second)
 		c = lane.Restore(wide(), c, now, 0.5, true).Checkpoint()
 	}
 	if want := 90 * time.Second; c.Held != want { // those of the first 90 s

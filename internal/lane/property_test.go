@@ -290,6 +290,7 @@ func (m *machine) evicted(t *rapid.T) {
 
 func (m *machine) restore(t *rapid.T, newOwner bool) {
 	before, saved, u := m.l.View(), m.l.Checkpoint(), anyU(t)
+	saved.SavedAt = m.now.Add(-time.Duration(rapid.IntRange(-5, 40).Draw(t, "away")) * time.Second)
 	m.l = lane.Restore(m.cfg, saved, m.now, u, newOwner)
 	m.twin = lane.Restore(m.cfg, saved, m.now, u, newOwner)
 	m.checkRestore(t, before, saved, newOwner)

@@ -245,6 +245,7 @@ func (l *law) restart(gap float64) {
 	l.gone = true
 	l.owner++
 	saved := l.lane.Checkpoint()
+	saved.SavedAt = l.w.clock()
 	l.w.after(gap, func() {
 		l.gone = false
 		l.lane = lane.Restore(l.p.Lane(), saved, l.w.clock(), l.rng.Float64(), true)

@@ -314,6 +314,7 @@ type Destination struct {
 	TenantLevel hook.PolicyLevel
 	Secrets     []hook.Secret // newest first, expired ones included
 	Lane        *lane.Checkpoint
+	LaneEpoch   int64 // of the owner that saved it
 }
 
 // Pacing returns what keeps the requests of its lane apart at now, also of one

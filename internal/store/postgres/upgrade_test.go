@@ -36,7 +36,7 @@ VALUES ($1, $2, 3, 1, 1, $3, 4.5, true, 1500, 0.5, 2500, 9, 2.25, false, $3, 100
 		t.Fatal(err)
 	}
 	want := lane.Checkpoint{
-		Open: true, OpenReason: lane.OpenedByStreak, OpenedAt: at, Limit: 4.5, SlowStart: true,
+		SavedAt: at, Open: true, OpenReason: lane.OpenedByStreak, OpenedAt: at, Limit: 4.5, SlowStart: true,
 		BaseLatency: 1500 * time.Microsecond, BaseWeight: 0.5, SRTT: 2500 * time.Microsecond, HealthyPeak: 9,
 		Pace: 2.25, ThrottledAt: at, RetryAfter: time.Second,
 	}

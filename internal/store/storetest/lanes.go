@@ -277,7 +277,7 @@ func checkpointRoundTrip(w *world) {
 	ten := w.tenant()
 	e := w.endpoint(ten)
 	full := lane.Checkpoint{
-		Open: true, OpenReason: lane.OpenedByRatio,
+		SavedAt: w.now, Open: true, OpenReason: lane.OpenedByRatio,
 		OpenedAt: w.now.Add(-1 * time.Minute), ClosedAt: w.now.Add(-2 * time.Minute),
 		BlockedAt: w.now.Add(-3 * time.Minute), LastBadAt: w.now.Add(-4 * time.Minute),
 		NextProbeAt: w.now.Add(5 * time.Minute), HoldUntil: w.now.Add(6 * time.Minute),
@@ -294,13 +294,15 @@ func checkpointRoundTrip(w *world) {
 			w.t.Errorf("the full checkpoint lacks %s", field.Name)
 		}
 	}
-	for name, want := range map[string]lane.Checkpoint{"full": full, "empty": {Limit: 1}} {
+	for name, want := range map[string]lane.Checkpoint{"full": full, "empty": {SavedAt: w.now, Limit: 1}} {
 		save := w.laneSave(e.ID, 0)
 		save.Checkpoint = want
 		w.commit(&store.Batch{Lanes: []*store.LaneSave{save}})
 		if save.Outcome != store.SettleWritten {
 			w.t.Fatalf("%s: outcome %d, want written", name, save.Outcome)
 		}
-		w.same(w.destination(e.ID).Lane, &want, name+" checkpoint")
+		got := w.destination(e.ID)
+		w.same(got.Lane, &want, name+" checkpoint")
+		w.same(got.LaneEpoch, save.Epoch, name+" checkpoint's epoch")
 	}
 }
