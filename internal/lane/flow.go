@@ -48,8 +48,7 @@ type flow struct {
 	// blame.
 	before struct {
 		ceiling  ceiling
-		reopened int
-		own      [2]time.Time
+		recovery recovery
 	}
 }
 
@@ -122,7 +121,7 @@ func (f *flow) begin(now time.Time, held time.Duration) {
 func (f *flow) succeed(now time.Time, calm, settled bool) {
 	r := &f.recovery
 	r.oks++
-	f.refused.succeed(now)
+	f.refused.succeed(now, f.load.started.perSecond(now))
 	counts := f.refused.rate(now) == 0 || f.load.drained(now)
 	f.load.succeed(now, counts, counts && (r.rate == 0 || settled))
 	if r.rate == 0 && f.ceiling.load == 0 {
@@ -159,7 +158,7 @@ func (f *flow) level() bool {
 // a while: then this is an outage of its own.
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	r := &f.recovery
-	f.before.ceiling, f.before.reopened, f.before.own = f.ceiling, r.reopened, r.own
+	f.before.ceiling, f.before.recovery = f.ceiling, *r
 	if !recovering && f.load.emptyAt.Before(r.began) { // there is a backlog left of the outage before
 		r.left = r.held
 	}
@@ -180,8 +179,11 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 
 // pardon takes back what the latest opening has taught.
 func (f *flow) pardon() {
-	f.ceiling, f.recovery.reopened, f.recovery.own = f.before.ceiling, f.before.reopened, f.before.own
+	f.ceiling, f.recovery.reopened, f.recovery.own = f.before.ceiling, f.before.recovery.reopened, f.before.recovery.own
 }
+
+// resume goes on as if the latest opening had not been.
+func (f *flow) resume() { f.ceiling, f.recovery = f.before.ceiling, f.before.recovery }
 
 // forget is what a person can do who knows better.
 func (f *flow) forget() {

@@ -55,7 +55,7 @@ type Seat struct {
 // Knows reports whether the host has anything to say.
 func (h *Host) Knows(now time.Time) bool {
 	f := &h.flow
-	return h.down || f.recovery.rate > 0 || f.ceiling.load > 0 ||
+	return h.down || f.recovery.rate > 0 || f.ceiling.load > 0 || f.refused.rate(now) > 0 ||
 		f.ceiling.mark > 0 && now.Sub(f.ceiling.markAt) <= markFor ||
 		len(h.openings) > 0 && now.Sub(h.openings[len(h.openings)-1].at) <= togetherWithin
 }
@@ -215,6 +215,7 @@ func (h *Host) Result(now, started time.Time, load float64, class hook.Class) {
 	case isDown(class):
 		h.streak++
 		h.flow.ceiling.failed(now, load, h.streak == 1, &h.flow.load)
+		h.flow.ease(now, load, h.streak)
 	}
 }
 
@@ -225,7 +226,7 @@ func (h *Host) acquit(now, started time.Time) {
 		return
 	}
 	h.down, h.open, h.openings = false, nil, nil
-	h.flow.pardon()
+	h.flow.resume()
 }
 
 // Forget is for a person who knows better.

@@ -186,6 +186,65 @@ func TestHostIsAcquitted(t *testing.T) {
 	}
 }
 
+// TestAcquittedHostGoesOnRecovering: two lanes that fall for reasons of their own in the
+// middle of a recovery do not end it for the others.
+func TestAcquittedHostGoesOnRecovering(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 20, 2.5)
+	s.run(20 * time.Second)
+	s.up = false
+	s.run(2 * time.Minute)
+	s.up = true
+	s.run(10 * time.Second)
+	before := s.h.Rate(s.now)
+	if before == 0 {
+		t.Fatal("the host is not paced ten seconds after its outage")
+	}
+	for _, r := range s.rows[:2] {
+		r.road.answer = down
+	}
+	s.run(5 * time.Second)
+	if s.open() != 2 {
+		t.Fatalf("%d lanes are open, want the two that fail", s.open())
+	}
+	if rate := s.h.Rate(s.now); rate < before/2 || rate > 3*before {
+		t.Errorf("the host was paced to %.1f, and to %.1f after two lanes fell by themselves", before, rate)
+	}
+}
+
+// TestHostThatRefuses: a host that answers what is too much for it with failures is not
+// overrun by all of its lanes together.
+func TestHostThatRefuses(t *testing.T) {
+	t.Parallel()
+	const most, lanes = 20, 15
+	s := newStreet(t, lanes, 0.6)
+	var starts []time.Time
+	for _, r := range s.rows {
+		r.road.answer = func(int) lane.Outcome {
+			for len(starts) > 0 && s.now.Sub(starts[0]) >= time.Second {
+				starts = starts[1:]
+			}
+			if !s.up || len(starts) >= most {
+				return lane.Outcome{Class: hook.Down}
+			}
+			starts = append(starts, s.now)
+			return lane.Outcome{Class: hook.Success}
+		}
+	}
+	s.run(time.Minute)
+	s.up = false
+	s.run(5 * time.Minute)
+	s.up = true
+	if n := s.run(7 * time.Minute); n >= 2*most {
+		t.Errorf("%d requests in a second to a host that takes %d", n, most)
+	}
+	for i, r := range s.rows {
+		if n := r.road.l.Queued(); n > 3 {
+			t.Errorf("lane %d still has %d waiting", i, n)
+		}
+	}
+}
+
 // TestLanesApartAreNoHost: lanes that open at different times have reasons of their
 // own.
 func TestLanesApartAreNoHost(t *testing.T) {

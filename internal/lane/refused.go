@@ -39,6 +39,14 @@ const (
 	// refusedTest is how many Retry-Afters it takes to try 5 % more.
 	refusedTest = 28
 	refusedCut  = 0.65 // of the first rate that was too high
+	// refusedUse is what of a rate must have been used for a refusal to be due to it.
+	refusedUse = 0.8
+	// refusedCostly is what of the time holds may take, over refusedWaves of them that
+	// come within refusedSoon Retry-Afters of each other: however few the refusals
+	// are among the answers, a rate that avoids them costs less.
+	refusedCostly = 0.5
+	refusedWaves  = 3
+	refusedSoon   = 10
 	// busyLeast is the load from which on a lane is sending, rather than sending
 	// something now and then.
 	busyLeast = 2.0
@@ -55,6 +63,7 @@ type refused struct {
 	throttled, answers float64   // of the latest answers
 	weight             float64   // of those that were throttled
 	wave               float64   // throttled answers of the running hold
+	waves              waves     // the latest holds
 	vain               int       // cuts in a row that did not help
 	firm               float64   // the rate when it last was no chance
 	voidAt             time.Time // it was taken back
@@ -85,11 +94,13 @@ func (r *refused) answered(throttled float64) {
 	r.weight -= r.weight / refusedOver
 }
 
-// succeed lets a rate that is not found yet grow, a tenth per second of use.
-func (r *refused) succeed(now time.Time) {
+// succeed lets a rate that is not found yet grow, a tenth per second of use under
+// a load. It does not leave the load behind: what is refused then would not be due
+// to it.
+func (r *refused) succeed(now time.Time, load float64) {
 	r.answered(0)
 	if r.slowStart && now.After(r.at) {
-		if rate := r.rate(now); rate > 0 {
+		if rate := r.rate(now); rate > 0 && rate < load/refusedUse {
 			r.learnt *= math.Exp(min(0.1, 0.1/rate))
 		}
 	}
@@ -107,6 +118,32 @@ func (r *refused) firmly(now time.Time, load float64) bool {
 	return r.wave >= max(refusedWave, refusedWaveShare*load) || r.often(now, seen, refusedStray, refusedSigma)
 }
 
+// waves are the latest holds of an endpoint, the older the less they count.
+type waves struct {
+	at        time.Time // the latest one
+	n         int
+	held, all float64 // seconds in holds, and with the time between them
+}
+
+// note adds one that begins now; the one before ended at until.
+func (w *waves) note(now, until time.Time, asked time.Duration) {
+	since := now.Sub(w.at)
+	if since > refusedSoon*asked {
+		*w = waves{}
+	} else {
+		w.held = w.held*2/3 + until.Sub(w.at).Seconds()
+		w.all = w.all*2/3 + since.Seconds()
+	}
+	w.at = now
+	w.n++
+}
+
+// costly reports whether the holds take most of the time. Short ones are many, and
+// judged by their share of the answers.
+func (r *refused) costly(now time.Time, asked time.Duration) bool {
+	return asked > refusedShort && r.waves.n > refusedWaves && r.waves.held > refusedCostly*r.waves.all && now.Sub(r.voidAt) > refusedVoid
+}
+
 // often reports whether so many refusals are more than a share of the latest
 // answers makes by chance.
 func (r *refused) often(now time.Time, seen, share, sigma float64) bool {
@@ -121,8 +158,8 @@ func (r *refused) refuse(now time.Time, load float64, firm bool, asked time.Dura
 	switch {
 	case load < busyLeast: // a quiet lane learns nothing
 		return
-	case rate == 0 || load < 0.8*rate: // it was not this rate
-		if !firm {
+	case rate == 0 || load < refusedUse*rate: // it was not this rate
+		if !firm && !r.costly(now, asked) {
 			return
 		}
 		r.learnt = max(recoveryFloor, 0.7*d.ended.perSecond(now), 0.9*d.carried.perSecond(now))
@@ -179,6 +216,7 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 	sameWave := now.Before(l.hold)
 	if !sameWave {
 		r.wave = 0
+		r.waves.note(now, l.hold, asked)
 	}
 	r.wave++
 	r.failures = false
@@ -192,18 +230,21 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 	l.flow.tokens = bucket{at: l.hold}
 }
 
-// ease answers failures between successes while a rate is in the way: they are
-// refusals without words, so that is cut, and not the limit. It reports whether
-// the rate answers for them.
-func (l *Lane) ease(now time.Time, load float64) bool {
-	f, r := &l.flow, &l.flow.refused
-	if !f.inTheWay(now) || l.streak >= halveAt || now.Sub(r.voidAt) <= refusedVoid { // or there is nothing between
-		return false
+// ease answers a failure between successes while a rate is in the way: they are
+// refusals without words, so that is cut, and not the limit. answers is false when
+// the rate does not answer for it; streak are the failures in a row.
+func (f *flow) ease(now time.Time, load float64, streak int) (answers, cut bool) {
+	r := &f.refused
+	if !f.inTheWay(now) || streak >= halveAt || now.Sub(r.voidAt) <= refusedVoid { // or there is nothing between
+		return false, false
+	}
+	if now.Sub(r.at) < time.Second { // it is due to what was sent before the cut
+		return true, false
 	}
 	r.answered(1)
 	// A single streak is no failures between successes: it may be the first of an outage.
-	if r.throttled <= halveAt-1 || !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) || now.Sub(r.at) < time.Second {
-		return true
+	if r.throttled <= halveAt-1 || !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) {
+		return true, false
 	}
 	r.failures = true
 	if r.rate(now) == 0 {
@@ -214,8 +255,7 @@ func (l *Lane) ease(now time.Time, load float64) bool {
 	}
 	r.cutShare = r.share()
 	r.throttled, r.answers, r.weight = 0, 0, 0 // these are answered for
-	l.latest.reset()
-	return true
+	return true, true
 }
 
 // holdUntil keeps everything back. A later, shorter wish never shortens a hold.

@@ -106,6 +106,46 @@ func TestLongWishesAreBelievedSooner(t *testing.T) {
 	}
 }
 
+// TestHoldsThatTakeMostOfTheTime: an endpoint that allows 135 per second and asks for
+// twenty seconds when that is exceeded refuses one in a thousand, which is less than
+// chance makes elsewhere, and yet is held most of the time.
+func TestHoldsThatTakeMostOfTheTime(t *testing.T) {
+	t.Parallel()
+	const perSecond, burst = 135.0, 150.0
+	cfg := wide()
+	cfg.Fixed, cfg.Limit = true, 1
+	r := newRoad(drive(t, cfg), 110, nil)
+	r.latency = 6600 * time.Microsecond // 150 per second
+	tokens, at, holds := burst, r.now, 0
+	r.answer = func(int) lane.Outcome {
+		tokens, at = min(burst, tokens+perSecond*r.now.Sub(at).Seconds()), r.now
+		if tokens < 1 {
+			holds++
+			return lane.Outcome{Class: hook.Throttle, RetryAfter: 20 * time.Second, Hold: 20 * time.Second}
+		}
+		tokens--
+		return lane.Outcome{Class: hook.Success}
+	}
+	r.run(time.Minute, nil)
+	r.arrive(5000)
+	r.run(20*time.Minute, nil)
+	if n := r.l.Queued(); n > 5000 || holds > 40 {
+		t.Errorf("%d are waiting after %d refusals, want fewer than the 5,000 that came at once, and not one more every half minute", n, holds)
+	}
+}
+
+// TestUnusedRateIsNotFound: a refused rate that is looked for grows with its use, and not
+// beyond what was sent.
+func TestUnusedRateIsNotFound(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 10, ok)
+	r.l = lane.Restore(wide(), lane.Checkpoint{Pace: 20, PaceSlowStart: true, ThrottledAt: start, RetryAfter: 20 * time.Second}, r.now, 0.5, false)
+	r.run(2*time.Minute, nil)
+	if rate := r.l.Checkpoint().ThrottleRate(r.now); rate > 22 {
+		t.Errorf("20 per second were refused, 10 were sent for two minutes, and now %.0f are allowed", rate)
+	}
+}
+
 // TestStray429s: refusals by chance leave the rate alone, however long.
 func TestStray429s(t *testing.T) {
 	t.Parallel()

@@ -131,10 +131,21 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		c.Opened, c.Save, c.Refill = true, true, true
 		return c
 	}
-	if isDown(o.Class) && !l.ease(now, tag.Load) && l.latest.sum >= halveAt {
-		l.halve(now)
+	if isDown(o.Class) {
+		l.relent(now, tag.Load)
 	}
 	return c
+}
+
+// relent answers a failure that does not open the lane.
+func (l *Lane) relent(now time.Time, load float64) {
+	answered, cut := l.flow.ease(now, load, l.streak)
+	if cut {
+		l.latest.reset()
+	}
+	if !answered && l.latest.sum >= halveAt {
+		l.halve(now)
+	}
 }
 
 // sample records a first attempt in the window. Throttles, refusals and local

@@ -118,6 +118,20 @@ func TestFlapsAtACliff(t *testing.T) {
 	}
 }
 
+// TestHostsThatRefuse: endpoints of one host that answers what is too much with 503
+// once overran it together, again and again; and one that asks for twenty seconds
+// when its limit is exceeded was held most of the time, for ever.
+func TestHostsThatRefuse(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"host-refuses", "hold-20s"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scenario(t, name)
+			check(t, play(t, s, "law", 4), s.Goals)
+		})
+	}
+}
+
 // TestOwnerKilledInTheDrain: the new owner once forgot what came in while there was
 // none, and in the end hurried the endpoint over its cliff; and took an endpoint that
 // died meanwhile (the second outage of the latter two) for one that refuses.

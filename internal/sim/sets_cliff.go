@@ -108,6 +108,18 @@ func hard() []Scenario {
 			s.Endpoints, s.Shared, s.Again = 20, true, Again{}
 			s.Latency = Duration(50 * time.Millisecond)
 		}),
+		vary("host-refuses", hardGoals+",recrashes==0,drain<=2", func(s *Scenario) {
+			// What is too much gets a 503 at once; twice as much takes it down.
+			s.Endpoints, s.Shared, s.Batch = 15, true, 0
+			s.Capacity, s.Load, s.Latency = 20, 0.46, Duration(80*time.Millisecond)
+			s.Outages[0].For, s.Cliff = Duration(2*time.Minute), Cliff{Mode: CliffRefuse}
+		}),
+		vary("hold-20s", hardGoals+",recrashes==0,drain<=10,drain_max<=20", func(s *Scenario) {
+			// Each hold makes 2,250 more wait, and 22 per second are to spare.
+			s.Capacity, s.Load, s.Latency, s.Batch = 150, 0.75, Duration(2*time.Millisecond), 0
+			s.Outages[0].For = Duration(45 * time.Second)
+			s.RateLimit = RateLimit{PerSecond: 135, Burst: 150, RetryAfter: Duration(20 * time.Second)}
+		}),
 		atEdge("cliff-killed", hardGoals+",first_crashes_max<=1,first_drain<=3,second_crashes==0,second_crashes_max<=2,second_drain<=2.5"+wasteGoal, func(s *Scenario) {
 			// Ten seconds into the first drain; the second outage meets it at any moment.
 			s.Outages[0].For = Duration(30 * time.Second)
