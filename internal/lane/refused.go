@@ -32,6 +32,9 @@ const (
 	// The same of failures, which fewer endpoints have without a reason.
 	refusedFlaky      = 0.025
 	refusedFlakySigma = 3.0
+	// refusedStreak failures may be the first of an outage, and nothing between
+	// successes.
+	refusedStreak = halveAt - 1.0
 	// refusedVain is how many cuts in a row that do not help show that it is not
 	// the rate, and refusedVoid for how long that is believed.
 	refusedVain = 5
@@ -242,8 +245,7 @@ func (f *flow) ease(now time.Time, load float64, streak int) (answers, cut bool)
 		return true, false
 	}
 	r.answered(1)
-	// A single streak is no failures between successes: it may be the first of an outage.
-	if r.throttled <= halveAt-1 || !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) {
+	if r.throttled <= refusedStreak || !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) {
 		return true, false
 	}
 	r.failures = true
