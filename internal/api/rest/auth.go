@@ -29,11 +29,11 @@ type authenticator struct {
 	used map[hook.ID]time.Time // since the last flush
 }
 
-func newAuthenticator(keys store.Keys) *authenticator {
+func newAuthenticator(keys store.Keys, clock func() time.Time) *authenticator {
 	return &authenticator{
 		keys:  keys,
 		cache: newFreshCache[[32]byte, *hook.APIKey](maxCachedKeys, cacheFor),
-		index: newKeyIndex(keys),
+		index: newKeyIndex(keys, clock),
 		looks: rate.NewLimiter(missesPerSecond, missesAtOnce),
 		bad:   newBadKeys(),
 		used:  map[hook.ID]time.Time{},

@@ -35,7 +35,8 @@ const (
 // first 64 bits of each hash; whoever could make another key with the same
 // would learn nothing but that it is wrong.
 type keyIndex struct {
-	keys store.Keys
+	keys  store.Keys
+	clock func() time.Time
 
 	mu      sync.Mutex
 	known   map[uint64]struct{}
@@ -46,7 +47,9 @@ type keyIndex struct {
 	added   []uint64      // while reading
 }
 
-func newKeyIndex(keys store.Keys) *keyIndex { return &keyIndex{keys: keys} }
+func newKeyIndex(keys store.Keys, clock func() time.Time) *keyIndex {
+	return &keyIndex{keys: keys, clock: clock}
+}
 
 func mark(hash [32]byte) uint64 { return binary.BigEndian.Uint64(hash[:8]) }
 
@@ -95,9 +98,9 @@ func (x *keyIndex) unread() error {
 func (x *keyIndex) load(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, indexTimeout)
 	defer cancel()
-	began := time.Now()
+	began := x.clock()
 	known, err := x.readAll(ctx)
-	took := time.Since(began)
+	took := x.clock().Sub(began)
 
 	x.mu.Lock()
 	defer x.mu.Unlock()

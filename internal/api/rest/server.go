@@ -78,7 +78,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:     cfg,
 		log:     cfg.Log,
 		mux:     http.NewServeMux(),
-		auth:    newAuthenticator(cfg.Keys),
+		auth:    newAuthenticator(cfg.Keys, cfg.Now),
 		control: newControl(&cfg),
 		tenants: newFreshCache[string, hook.ID](maxCachedTenants, cacheFor),
 		shelf:   newShelf(maxLargeReads, max(maxLargeOfKey, cfg.LargestAnswer)),
