@@ -129,7 +129,7 @@ func arrive(t *testing.T, nodes []*server, r *receiver, paths int, since time.Ti
 // TestHangingTenantLeavesSlotsToOthers: endpoints of one tenant hang on every node
 // and take all requests in flight that it may have. Another tenant's arrive.
 func TestHangingTenantLeavesSlotsToOthers(t *testing.T) { //nolint:tparallel // the subtests are
-	const slots, bad, good = 32, 12, 6
+	const slots, bad, good = 32, 36, 6 // so many that every node has some of them
 	args := []string{"--dispatch-max-in-flight", fmt.Sprint(slots), "--policy-limits-max-timeout", hangFor.String()}
 	fleets(t, args, func(t *testing.T, nodes []*server) {
 		hang, well := receive(t), receive(t)
@@ -152,7 +152,7 @@ func TestHangingTenantLeavesSlotsToOthers(t *testing.T) { //nolint:tparallel // 
 // TestHangingTenantLeavesConnectionsToOthers: one tenant wants all connections of a
 // host that both use. The other one's requests find some.
 func TestHangingTenantLeavesConnectionsToOthers(t *testing.T) { //nolint:tparallel // the subtests are
-	const conns, bad, good = 8, 9, 6
+	const conns, bad, good = 8, 27, 6
 	args := []string{"--egress-max-conns-per-host", fmt.Sprint(conns), "--policy-limits-max-timeout", hangFor.String()}
 	fleets(t, args, func(t *testing.T, nodes []*server) {
 		r := receive(t)
