@@ -121,7 +121,7 @@ func (f *flow) begin(now time.Time, held time.Duration) {
 func (f *flow) succeed(now time.Time, calm, settled bool) {
 	r := &f.recovery
 	r.oks++
-	f.refused.succeed(now, f.load.started.perSecond(now))
+	f.refused.succeed(now, &f.load)
 	counts := f.refused.rate(now) == 0 || f.load.drained(now)
 	f.load.succeed(now, counts, counts && (r.rate == 0 || settled))
 	if r.rate == 0 && f.ceiling.load == 0 {

@@ -97,13 +97,12 @@ func (r *refused) answered(throttled float64) {
 	r.weight -= r.weight / refusedOver
 }
 
-// succeed lets a rate that is not found yet grow, a tenth per second of use under
-// a load. It does not leave the load behind: what is refused then would not be due
-// to it.
-func (r *refused) succeed(now time.Time, load float64) {
+// succeed lets a rate that is not found yet grow, a tenth per second of use. It
+// does not leave the load behind: what is refused then would not be due to it.
+func (r *refused) succeed(now time.Time, d *loads) {
 	r.answered(0)
 	if r.slowStart && now.After(r.at) {
-		if rate := r.rate(now); rate > 0 && rate < load/refusedUse {
+		if rate := r.rate(now); rate > 0 && rate < d.started.perSecond(now)/refusedUse {
 			r.learnt *= math.Exp(min(0.1, 0.1/rate))
 		}
 	}
