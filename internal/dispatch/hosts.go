@@ -105,10 +105,23 @@ func (l *loop) leaveSeat(now time.Time, r *runner) {
 	}
 }
 
+// joinHost tells the host of a lane that was restored.
+func (r *runner) joinHost(now time.Time, newOwner bool) {
+	h := r.seat.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.Joined(now, &r.seat.seat, r.lane, newOwner)
+	h.knows.Store(h.state.Knows(now))
+}
+
 // hostAllows reports whether the lane's host lets it start a request, or a probe,
 // now; else when to ask again.
 func (r *runner) hostAllows(now time.Time) (bool, time.Time) {
-	if r.seat == nil || !r.seat.host.knows.Load() || !r.lane.Wants(now) {
+	if r.seat == nil || !r.lane.Wants(now) {
+		return true, now
+	}
+	if !r.seat.host.knows.Load() {
+		r.lane.Unheed()
 		return true, now
 	}
 	h := r.seat.host
@@ -116,14 +129,14 @@ func (r *runner) hostAllows(now time.Time) (bool, time.Time) {
 	defer h.mu.Unlock()
 	if !h.state.Knows(now) {
 		h.knows.Store(false)
-		r.lane.SetHostRate(0)
+		r.lane.Unheed()
 		return true, now
 	}
 	if r.lane.State() != lane.Closed {
 		ok, at := h.state.MayProbe(now, &r.seat.seat)
 		return ok || r.probeAsked || r.lane.HasManual(), at
 	}
-	r.lane.SetHostRate(h.state.Rate(now))
+	r.lane.Heed(now, &h.state)
 	return h.state.Ask(now, &r.seat.seat)
 }
 
@@ -151,13 +164,13 @@ func (r *runner) hostStarted(now time.Time) float64 {
 
 // hostHeard tells the host what became of a request.
 func (l *loop) hostHeard(now time.Time, r *runner, f *flight, class hook.Class, c lane.Change) {
-	if r.seat == nil || !c.Opened && !r.seat.host.knows.Load() {
+	if r.seat == nil || !c.Opened && f.hostLoad == 0 && !r.seat.host.knows.Load() {
 		return
 	}
 	h, s := r.seat.host, &r.seat.seat
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.state.Result(now, f.started, f.hostLoad, class)
+	h.state.Result(now, s, f.started, f.hostLoad, class)
 	switch {
 	case c.Opened:
 		h.each(h.state.Opened(now, s, r.lane), func(r *runner) { r.lane.Pardon() })
@@ -195,6 +208,6 @@ func (r *runner) forgetHost(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.state.Forget()
-	r.lane.SetHostRate(0)
+	r.lane.Unheed()
 	h.knows.Store(h.state.Knows(now))
 }

@@ -221,6 +221,7 @@ func (l *loop) firstInstall(now time.Time, r *runner, got loaded) {
 		r.lane.ForgetFailures(got.dest.updatedAt)
 		r.saved = *got.lane
 		l.applyRequests(now, r, got)
+		r.joinHost(now, got.epoch != r.epoch)
 	} else {
 		r.lane = lane.New(got.dest.policy.Lane(), now)
 	}

@@ -23,6 +23,9 @@ const (
 	// ownOutage is what a new owner takes for the length of our own outage, at
 	// most: a lease.
 	ownOutage = 15 * time.Second
+	// hostFor is for how long a saved rate of a host is believed: a recovery of it
+	// is saved more often, and the lane may have had nothing to send later on.
+	hostFor = time.Minute
 	// levelLeast: what the endpoint has carried for so long did not break it.
 	levelLeast = 3 * time.Second
 )
@@ -226,6 +229,9 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 	case newOwner && c.hasFailed() && c.Usual >= busyLeast: // else there is no backlog to speak of
 		f.begin(now, ownOutage)
 		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint
+	}
+	if newOwner && now.Sub(c.SavedAt) <= hostFor {
+		f.host = c.Host
 	}
 	f.tokens = bucket{at: now}
 }

@@ -17,14 +17,19 @@ const (
 	closeWithin = 5 * time.Second
 	// probeLost is when a probe that was never heard of again is given up.
 	probeLost = time.Minute
-	// turnLost is when a lane whose turn it is and that does not come loses it.
+	// turnLost is when a lane whose turn it is and that does not come loses it,
+	// askAgain when to ask after an answer that nobody can foresee.
 	turnLost = 50 * time.Millisecond
+	askAgain = turnLost / 10
+	// carefulFor is how long there was room enough before it need not be bounded.
+	carefulFor = 5 * time.Second
 )
 
 // Host is the control state of an address that several lanes send to. It has
 // nothing to say until lanes of it open together; then one of them probes for
 // all, they close one after the other, and the sum of what they send follows
-// the same rules as the rate of a lane.
+// the same rules as the rate of a lane. What they have in flight is bounded in
+// sum, too, then and when they have come from another owner.
 //
 // It is used by one goroutine at a time.
 type Host struct {
@@ -39,6 +44,14 @@ type Host struct {
 	streak   int // failures of any lane since the last success
 	waiting  []*Seat
 	turnAt   time.Time // since when it is the first one's turn
+
+	// When its first lane came from another owner, how many did with it, and until
+	// when they are careful.
+	born         time.Time
+	joined       int
+	carefulUntil time.Time
+
+	room room
 }
 
 type opening struct {
@@ -48,14 +61,16 @@ type opening struct {
 
 // Seat is the place of a lane at its host.
 type Seat struct {
-	usual  float64 // live load of the lane when it opened
-	queued bool    // waits for its turn
+	usual    float64 // live load of the lane when it opened
+	base     float64 // seconds that its answers take without load
+	queued   bool    // waits for its turn
+	inFlight int
 }
 
 // Knows reports whether the host has anything to say.
 func (h *Host) Knows(now time.Time) bool {
 	f := &h.flow
-	return h.down || f.recovery.rate > 0 || f.ceiling.load > 0 || f.refused.rate(now) > 0 ||
+	return h.down || f.recovery.rate > 0 || !now.After(h.carefulUntil) || f.ceiling.load > 0 || f.refused.rate(now) > 0 ||
 		f.ceiling.mark > 0 && now.Sub(f.ceiling.markAt) <= markFor ||
 		len(h.openings) > 0 && now.Sub(h.openings[len(h.openings)-1].at) <= togetherWithin
 }
@@ -64,7 +79,7 @@ func (h *Host) Knows(now time.Time) bool {
 // returns the seats whose openings are the host's, and not theirs: they should
 // be pardoned.
 func (h *Host) Opened(now time.Time, s *Seat, l *Lane) []*Seat {
-	s.usual = l.flow.load.usual
+	s.usual, s.base = l.flow.load.usual, l.ramp.base
 	h.openings = slices.DeleteFunc(h.openings, func(o opening) bool {
 		return o.seat == s || now.Sub(o.at) > togetherWithin
 	})
@@ -84,6 +99,63 @@ func (h *Host) Opened(now time.Time, s *Seat, l *Lane) []*Seat {
 		}
 	}
 	return pardoned
+}
+
+// Joined notes that the lane of a seat goes on with what was saved; newOwner: by
+// another one. Lanes that opened together then are still down for the host's sake,
+// and a recovery of the host goes on. Where there was none our own outage has left
+// something to send to each of its lanes, and the host should not get it all at
+// once. But a host that is known here for longer is known better.
+func (h *Host) Joined(now time.Time, s *Seat, l *Lane, newOwner bool) {
+	rate := l.flow.host
+	l.flow.host = 0
+	if l.state != Closed {
+		h.joinedOpen(s, l)
+		return
+	}
+	if h.born.IsZero() {
+		h.born = now
+	}
+	if !newOwner || now.Sub(h.born) > ownOutage {
+		return
+	}
+	s.base = l.ramp.base
+	h.flow.load.usual += l.flow.load.usual
+	h.room.base += (s.base - h.room.base) / float64(h.joined+1)
+	h.room.begin(now, false)
+	h.joined++
+	if h.joined > 1 {
+		h.carefulUntil = now.Add(ownOutage)
+	}
+	if rate > 0 && l.flow.recovery.rate > 0 {
+		h.goOn(now, rate, l)
+	}
+}
+
+// joinedOpen takes lanes that opened together for those of a host that is down.
+func (h *Host) joinedOpen(s *Seat, l *Lane) {
+	s.usual, s.base = l.flow.load.usual, l.ramp.base
+	together := slices.ContainsFunc(h.openings, func(o opening) bool { return o.at.Sub(l.openedAt).Abs() <= togetherWithin })
+	h.openings = append(h.openings, opening{seat: s, at: l.openedAt})
+	switch {
+	case h.down || h.flow.recovery.rate > 0:
+		h.open = append(h.open, s)
+	case together:
+		h.down, h.since = true, l.openedAt
+		for _, o := range h.openings {
+			h.open = append(h.open, o.seat)
+		}
+	}
+}
+
+// goOn goes on with the recovery of a host that was at a rate: it is up, and those
+// of its lanes that are not have not asked it yet.
+func (h *Host) goOn(now time.Time, rate float64, l *Lane) {
+	f, r := &h.flow, &l.flow.recovery
+	rate = max(rate, f.recovery.rate)
+	f.begin(now, max(r.held, f.recovery.held))
+	f.recovery.rate = rate
+	h.down = false
 }
 
 // fall is the beginning of an outage of the host.
@@ -144,6 +216,8 @@ func (h *Host) rise(now time.Time) {
 	}
 	h.down, h.closedAt, h.streak = false, now, 0
 	h.flow.load.usual = usual
+	h.flow.refused.voidAt = time.Time{} // what it refused before may have had other reasons
+	h.room.begin(now, false)
 	h.flow.begin(now, now.Sub(h.since))
 }
 
@@ -151,10 +225,11 @@ func (h *Host) rise(now time.Time) {
 // goes, else when to ask again. Lanes get their turns in the order they asked.
 func (h *Host) Ask(now time.Time, s *Seat) (bool, time.Time) {
 	at := h.flow.ready(now)
-	if h.flow.rate(now) == 0 {
+	full, bounded := h.full(now)
+	if h.flow.rate(now) == 0 && !bounded {
 		return true, now
 	}
-	if !at.After(now) {
+	if !at.After(now) && !full {
 		h.skipAbsent(now)
 		if len(h.waiting) == 0 || h.waiting[0] == s {
 			return true, now
@@ -165,12 +240,29 @@ func (h *Host) Ask(now time.Time, s *Seat) (bool, time.Time) {
 		h.waiting = append(h.waiting, s)
 	}
 	h.flow.short(now)
-	if at.After(now) {
+	place := float64(min(max(0, slices.Index(h.waiting, s)), 1000))
+	switch {
+	case full:
+		h.carefulUntil = later(h.carefulUntil, now.Add(carefulFor))
+		h.turnAt = later(now, at)
+		return false, h.turnAt.Add(max(askAgain, seconds(place*h.room.base/float64(h.room.inFlight))))
+	case at.After(now):
 		h.turnAt = at
-		place := max(0, slices.Index(h.waiting, s))
-		return false, at.Add(seconds(float64(min(place, 1000)) / h.flow.rate(now)))
+		return false, at.Add(seconds(place / h.flow.rate(now)))
+	default:
+		return false, now.Add(askAgain)
 	}
-	return false, now.Add(turnLost / 10)
+}
+
+// full reports whether no further request may be in flight, and whether that is
+// bounded at all: in a recovery, and when its lanes have come from another owner.
+func (h *Host) full(now time.Time) (full, bounded bool) {
+	if h.flow.recovery.rate == 0 && now.After(h.carefulUntil) {
+		return false, false
+	}
+	d := &h.flow.load
+	most := max(d.usual, roomPeak*d.ended.perSecond(now), d.carried.perSecond(now))
+	return float64(h.room.inFlight+1) > h.room.width(now, most), true
 }
 
 // skipAbsent lets the turn of a lane pass that has not come for it.
@@ -190,6 +282,8 @@ func (h *Host) Started(now time.Time, s *Seat) float64 {
 		h.flow.emptied(now)
 	}
 	h.turnAt = now
+	h.room.start(now)
+	s.inFlight++
 	h.flow.take(now)
 	return h.flow.load.start(now)
 }
@@ -203,8 +297,13 @@ func (h *Host) leaveTurn(s *Seat) {
 	h.waiting = slices.DeleteFunc(h.waiting, func(o *Seat) bool { return o == s })
 }
 
-// Result notes the end of a request that started at a load on the host.
-func (h *Host) Result(now, started time.Time, load float64, class hook.Class) {
+// Result notes the end of a request of the seat's lane that started at a load on
+// the host.
+func (h *Host) Result(now time.Time, s *Seat, started time.Time, load float64, class hook.Class) {
+	if load > 0 && s.inFlight > 0 {
+		s.inFlight--
+		h.ended(now, s, started, class == hook.Success)
+	}
 	switch {
 	case class == hook.Success:
 		h.streak = 0
@@ -215,8 +314,23 @@ func (h *Host) Result(now, started time.Time, load float64, class hook.Class) {
 	case isDown(class):
 		h.streak++
 		h.flow.ceiling.failed(now, load, h.streak == 1, &h.flow.load)
-		h.flow.ease(now, load, h.streak)
+		if h.flow.recovery.rate > 0 || h.flow.inTheWay(now) { // it has no limit to be halved
+			h.flow.ease(now, load, h.streak)
+		}
 	}
+}
+
+// ended tells the room of a request that is over.
+func (h *Host) ended(now time.Time, s *Seat, started time.Time, ok bool) {
+	took := max(now.Sub(started), shortestTrip).Seconds()
+	switch {
+	case !ok:
+		h.room.end(started, took, 0)
+		return
+	case s.base == 0: // nobody knows what it takes there
+		s.base = took
+	}
+	h.room.end(started, took, s.base)
 }
 
 // acquit frees a host that works: a request succeeded that started after lanes of
@@ -230,11 +344,16 @@ func (h *Host) acquit(now, started time.Time) {
 }
 
 // Forget is for a person who knows better.
-func (h *Host) Forget() { h.flow.forget() }
+func (h *Host) Forget() {
+	h.flow.forget()
+	h.carefulUntil = time.Time{}
+}
 
 // Left notes that the seat's lane is gone.
 func (h *Host) Left(s *Seat) {
 	h.leaveTurn(s)
+	h.room.gone(s.inFlight)
+	s.inFlight = 0
 	h.open = slices.DeleteFunc(h.open, func(o *Seat) bool { return o == s })
 	h.openings = slices.DeleteFunc(h.openings, func(o opening) bool { return o.seat == s })
 	if h.down && len(h.open) == 0 {
@@ -249,8 +368,15 @@ func (h *Host) Rate(now time.Time) float64 { return h.flow.rate(now) }
 // blame.
 func (l *Lane) Pardon() { l.flow.pardon() }
 
-// SetHostRate tells the lane what its host allows, for those who look.
-func (l *Lane) SetHostRate(rate float64) { l.flow.host = rate }
+// Heed tells the lane what its host allows, for those who look, and whether other
+// lanes may be why its answers take long.
+func (l *Lane) Heed(now time.Time, h *Host) {
+	l.flow.host = h.flow.rate(now)
+	_, l.ramp.crowded = h.full(now)
+}
+
+// Unheed tells it that the host has nothing to say any more.
+func (l *Lane) Unheed() { l.flow.host, l.ramp.crowded = 0, false }
 
 // DelayProbe puts the next probe off.
 func (l *Lane) DelayProbe(until time.Time) { l.probeAt = later(l.probeAt, until) }

@@ -85,7 +85,7 @@ func (s *street) send(r *house) bool {
 		r.road.id++
 		l.Arrive(lane.Ref{ID: r.road.id, FirstDue: s.now, FailedAttempts: 1})
 	}
-	s.h.Result(s.now, s.now, load, o.Class)
+	s.h.Result(s.now, &r.seat, s.now, load, o.Class)
 	switch {
 	case c.Opened:
 		for _, seat := range s.h.Opened(s.now, &r.seat, l) {
@@ -291,6 +291,7 @@ func TestTurnsAtAHost(t *testing.T) {
 	}
 	first, second := new(lane.Seat), new(lane.Seat)
 	ask := func(seat *lane.Seat) bool { ok, _ := s.h.Ask(s.now, seat); return ok }
+	serve := func(seat *lane.Seat) { s.h.Result(s.now, seat, s.now, s.h.Started(s.now, seat), hook.Success) }
 	for _, r := range s.rows { // they want nothing for now
 		s.h.Left(&r.seat)
 	}
@@ -298,7 +299,7 @@ func TestTurnsAtAHost(t *testing.T) {
 		if i == 100 {
 			t.Fatal("a lane of a paced host starts as often as it likes")
 		}
-		s.h.Started(s.now, first)
+		serve(first)
 	}
 	token := time.Duration(1.01 * float64(time.Second) / s.h.Rate(s.now))
 	if ask(second) {
@@ -308,7 +309,7 @@ func TestTurnsAtAHost(t *testing.T) {
 	if ask(second) || !ask(first) {
 		t.Error("the second lane may start before the first, which asked before")
 	}
-	s.h.Started(s.now, first)
+	serve(first)
 	if ask(first) {
 		t.Fatal("the first lane starts twice")
 	}

@@ -71,6 +71,7 @@ type ramp struct {
 	srtt        float64 // smoothed round trip
 	spread      float64 // mean distance of a round trip from the median, in logarithms
 	healthyPeak float64 // usual in flight when the load decides, not the limit
+	crowded     bool    // its host has a queue that others make: no base is learnt beside it
 
 	halvedAt   time.Time
 	atFloor    int
@@ -299,7 +300,7 @@ func (r *ramp) learnBase(v verdict, probing bool) {
 	switch {
 	case r.slowStart && r.baseWeight == 0:
 		r.base = v.short
-	case r.slowStart:
+	case r.slowStart, probing && r.crowded && v.short > r.base:
 	case probing && v.short > r.base:
 		r.base += 0.2 * (min(v.short, 1.5*r.base) - r.base)
 	case probing:
@@ -321,7 +322,7 @@ func (l *Lane) judgeSlowStart(v verdict) float64 {
 	slow := ratio > 1+(tolerance-1)/2+v.slack
 	// One request does not queue behind our own: slow now means that the base is
 	// too low. One answer may be chance, so a larger cohort decides.
-	alone := r.limit < 2
+	alone := r.limit < 2 && !r.crowded
 	r.doubted = slow && alone && !r.doubted
 	switch {
 	case r.doubted:
@@ -359,7 +360,7 @@ func (l *Lane) judgeSteady(v verdict) float64 {
 	var target float64
 	switch {
 	case ratio > tolerance+v.noise:
-		if r.limit <= floor+0.5 {
+		if r.limit <= floor+0.5 && !r.crowded {
 			r.atFloor++
 			if r.atFloor >= floorRounds {
 				r.base, r.baseWeight, r.atFloor = min(v.short, floorRise*r.base), float64(v.n), 0

@@ -232,12 +232,12 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 	l.flow.tokens = bucket{at: l.hold}
 }
 
-// ease answers a failure between successes while a rate is in the way: they are
+// ease answers a failure between successes while there is a rate: they are
 // refusals without words, so that is cut, and not the limit. answers is false when
 // the rate does not answer for it; streak are the failures in a row.
 func (f *flow) ease(now time.Time, load float64, streak int) (answers, cut bool) {
 	r := &f.refused
-	if !f.inTheWay(now) || streak >= halveAt || now.Sub(r.voidAt) <= refusedVoid { // or there is nothing between
+	if streak >= halveAt || now.Sub(r.voidAt) <= refusedVoid { // or there is nothing between
 		return false, false
 	}
 	if now.Sub(r.at) < time.Second { // it is due to what was sent before the cut

@@ -139,7 +139,10 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 
 // relent answers a failure that does not open the lane.
 func (l *Lane) relent(now time.Time, load float64) {
-	answered, cut := l.flow.ease(now, load, l.streak)
+	var answered, cut bool
+	if l.flow.inTheWay(now) {
+		answered, cut = l.flow.ease(now, load, l.streak)
+	}
 	if cut {
 		l.latest.reset()
 	}

@@ -17,15 +17,35 @@ func (w *world) hostOf(l *law) *lane.Host {
 	return w.host
 }
 
+// leaveHost is the end of the lane's owner, and of all that it knew of the host.
+func (l *law) leaveHost() {
+	if l.host != nil {
+		l.host.Left(&l.seat)
+		l.w.host = nil
+	}
+}
+
+// rejoinHost gives the lane a seat at the host as the new owner knows it.
+func (l *law) rejoinHost(now time.Time) {
+	if l.host != nil {
+		l.host = l.w.hostOf(l)
+		l.host.Joined(now, &l.seat, l.lane, true)
+	}
+}
+
 // hostAllows reports whether the host lets the lane start what it wants to, else
 // when to ask again.
 func (l *law) hostAllows(now time.Time) (bool, time.Time) {
 	switch {
-	case l.host == nil || !l.host.Knows(now) || !l.lane.Wants(now):
+	case l.host == nil || !l.lane.Wants(now):
+		return true, now
+	case !l.host.Knows(now):
+		l.lane.Unheed()
 		return true, now
 	case l.lane.State() != lane.Closed:
 		return l.host.MayProbe(now, &l.seat)
 	default:
+		l.lane.Heed(now, l.host)
 		return l.host.Ask(now, &l.seat)
 	}
 }
@@ -39,10 +59,10 @@ func (l *law) hostStarted(now time.Time) float64 {
 
 // hostHeard tells the host what became of a request.
 func (l *law) hostHeard(now time.Time, r *request, class hook.Class, c lane.Change) {
-	if l.host == nil || !c.Opened && !l.host.Knows(now) {
+	if l.host == nil || !c.Opened && r.hostLoad == 0 && !l.host.Knows(now) {
 		return
 	}
-	l.host.Result(now, epoch.Add(seconds(r.started)), r.hostLoad, class)
+	l.host.Result(now, &l.seat, epoch.Add(seconds(r.started)), r.hostLoad, class)
 	switch {
 	case c.Opened:
 		for _, s := range l.host.Opened(now, &l.seat, l.lane) {

@@ -246,9 +246,11 @@ func (l *law) restart(gap float64) {
 	l.owner++
 	saved := l.lane.Checkpoint()
 	saved.SavedAt = l.w.clock()
+	l.leaveHost()
 	l.w.after(gap, func() {
 		l.gone = false
 		l.lane = lane.Restore(l.p.Lane(), saved, l.w.clock(), l.rng.Float64(), true)
+		l.rejoinHost(l.w.clock())
 		for _, e := range l.due() {
 			l.lane.Arrive(ref(e))
 		}

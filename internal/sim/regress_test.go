@@ -127,6 +127,20 @@ func TestHostsThatRefuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := scenario(t, name)
+			check(t, play(t, s, "law", 12), s.Goals)
+		})
+	}
+}
+
+// TestHostsWithAQueue: the endpoints of a small server, each with a few requests in
+// flight, once crashed it together, ten times of ten; and when their owner died they
+// forgot that they are neighbours.
+func TestHostsWithAQueue(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"host-queue", "host-killed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scenario(t, name)
 			check(t, play(t, s, "law", 4), s.Goals)
 		})
 	}

@@ -114,6 +114,11 @@ func hard() []Scenario {
 			s.Capacity, s.Load, s.Latency = 20, 0.46, Duration(80*time.Millisecond)
 			s.Outages[0].For, s.Cliff = Duration(2*time.Minute), Cliff{Mode: CliffRefuse}
 		}),
+		crowd("host-queue", hardGoals+",recrashes==0,recrashes_max<=1,drain<=1.4", func(*Scenario) {}),
+		crowd("host-killed", hardGoals+",recrashes==0,recrashes_max<=1,drain<=1.6", func(s *Scenario) {
+			// Once in the outage, once in the drain, and in quiet times after it.
+			s.Failover = Failover{Every: Duration(344 * time.Second), Gap: Duration(15 * time.Second)}
+		}),
 		vary("hold-20s", hardGoals+",recrashes==0,drain<=10,drain_max<=20", func(s *Scenario) {
 			// Each hold makes 2,250 more wait, and 22 per second are to spare.
 			s.Capacity, s.Load, s.Latency, s.Batch = 150, 0.75, Duration(2*time.Millisecond), 0
@@ -135,6 +140,16 @@ func hard() []Scenario {
 		quiet("idle-429-one", time.Minute),
 		quiet("idle-429-two", time.Minute, 98*time.Second),
 	}
+}
+
+// crowd is a small server with many endpoints. Each of them has so few requests in
+// flight that none sees the queue that they make together.
+func crowd(name, goals string, change func(*Scenario)) Scenario {
+	return vary(name, goals, func(s *Scenario) {
+		s.Endpoints, s.Shared, s.Batch = 25, true, 0
+		s.Capacity, s.Latency = 20, Duration(300*time.Millisecond)
+		change(s)
+	})
 }
 
 // flapping is an endpoint that has a backlog and goes down for 10 s every minute
