@@ -60,6 +60,60 @@ func TestEndpointsOfOneHostRecoverAsOne(t *testing.T) {
 	})
 }
 
+// TestNewOwnerOfOneHost: endpoints that fell together are one host for the next owner,
+// too: one of them probes for all, and they come back as slowly.
+func TestNewOwnerOfOneHost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const endpoints, perSecond = 10, 20
+		var dest switched
+		dest.up.Store(true)
+		r := newRig(t, dest.answer)
+		defer r.close()
+		all := make([]hook.Endpoint, endpoints)
+		for i := range all {
+			all[i] = r.endpoint("")
+		}
+		traffic := func(seconds int) (ids []hook.ID) {
+			for range seconds * perSecond {
+				ids = append(ids, r.publish(all[len(ids)%endpoints], 1)...)
+				time.Sleep(time.Second / perSecond)
+			}
+			return ids
+		}
+		restart := func() {
+			r.close()
+			time.Sleep(3 * time.Second)
+			r.open()
+			r.start()
+		}
+		traffic(15)
+		dest.up.Store(false)
+		held := traffic(60)
+		restart()
+		held = append(held, traffic(5)...) // all lanes are read
+		from := len(r.sink.seen())
+		held = append(held, traffic(20)...)
+		if n := len(r.sink.seen()) - from; n == 0 || n > 15 {
+			t.Errorf("%d requests of a new owner in 20 s to a host that is down, want one every three seconds or so", n)
+		}
+
+		dest.up.Store(true)
+		from = len(r.sink.seen())
+		held = append(held, traffic(15)...)
+		restart()
+		held = append(held, traffic(15)...)
+		if most := mostInASecond(r.sink.seen()[from:]); most > 4*perSecond {
+			t.Errorf("%d requests in a second after the outage, want at most four times the usual %d", most, perSecond)
+		}
+		held = append(held, traffic(120)...)
+		time.Sleep(time.Minute)
+		if n := r.count(held)[hook.Delivered]; n != len(held) {
+			t.Errorf("%d of %d delivered", n, len(held))
+		}
+	})
+}
+
 // TestHealthyEndpointBesideFailingOnes: two endpoints of a host that fail for
 // reasons of their own do not slow the third one down.
 func TestHealthyEndpointBesideFailingOnes(t *testing.T) {
