@@ -241,14 +241,16 @@ func TestNodesAreToldOf(t *testing.T) {
 func TestEveryStartAsksForItsShardAndEpoch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &book{members: []hook.Node{{ID: me}}}
+		b := &book{members: []hook.Node{{ID: me}}, away: true}
 		b.shards[7] = store.ShardLease{Owner: other, Epoch: 41}
 		o, l, stop := start(b)
 		defer stop()
+		time.Sleep(time.Second)
 		if o.MayStart(0, 0) || o.MayStart(0, 1) {
 			t.Error("an attempt may start before the node has a shard")
 		}
-		time.Sleep(time.Second)
+		b.set(func() { b.away = false })
+		time.Sleep(ttl)
 		if n := mayStart(o, l); n != hook.Shards-1 {
 			t.Errorf("attempts may start in %d shards, want all but one", n)
 		}
