@@ -17,22 +17,13 @@ import (
 func TestEndpointsOfOneHostRecoverAsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const endpoints, perSecond = 10, 20
+		const perSecond = 20
 		var dest switched
 		dest.up.Store(true)
 		r := newRig(t, dest.answer)
 		defer r.close()
-		all := make([]hook.Endpoint, endpoints)
-		for i := range all {
-			all[i] = r.endpoint("")
-		}
-		traffic := func(lasts time.Duration) (ids []hook.ID) {
-			for range int(lasts.Seconds() * perSecond) {
-				ids = append(ids, r.publish(all[len(ids)%endpoints], 1)...)
-				time.Sleep(time.Second / perSecond)
-			}
-			return ids
-		}
+		all := r.neighbours()
+		traffic := func(lasts time.Duration) []hook.ID { return r.traffic(all, perSecond, lasts) }
 		traffic(15 * time.Second)
 		dest.up.Store(false)
 		held := traffic(20 * time.Second)
@@ -65,48 +56,39 @@ func TestEndpointsOfOneHostRecoverAsOne(t *testing.T) {
 func TestNewOwnerOfOneHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const endpoints, perSecond = 10, 20
+		const perSecond = 20
 		var dest switched
 		dest.up.Store(true)
 		r := newRig(t, dest.answer)
 		defer r.close()
-		all := make([]hook.Endpoint, endpoints)
-		for i := range all {
-			all[i] = r.endpoint("")
-		}
-		traffic := func(seconds int) (ids []hook.ID) {
-			for range seconds * perSecond {
-				ids = append(ids, r.publish(all[len(ids)%endpoints], 1)...)
-				time.Sleep(time.Second / perSecond)
-			}
-			return ids
-		}
+		all := r.neighbours()
+		traffic := func(lasts time.Duration) []hook.ID { return r.traffic(all, perSecond, lasts) }
 		restart := func() {
 			r.close()
 			time.Sleep(3 * time.Second)
 			r.open()
 			r.start()
 		}
-		traffic(15)
+		traffic(15 * time.Second)
 		dest.up.Store(false)
-		held := traffic(60)
+		held := traffic(time.Minute)
 		restart()
-		held = append(held, traffic(5)...) // all lanes are read
+		held = append(held, traffic(5*time.Second)...) // all lanes are read
 		from := len(r.sink.seen())
-		held = append(held, traffic(20)...)
+		held = append(held, traffic(20*time.Second)...)
 		if n := len(r.sink.seen()) - from; n == 0 || n > 15 {
 			t.Errorf("%d requests of a new owner in 20 s to a host that is down, want one every three seconds or so", n)
 		}
 
 		dest.up.Store(true)
 		from = len(r.sink.seen())
-		held = append(held, traffic(15)...)
+		held = append(held, traffic(15*time.Second)...)
 		restart()
-		held = append(held, traffic(15)...)
+		held = append(held, traffic(15*time.Second)...)
 		if most := mostInASecond(r.sink.seen()[from:]); most > 4*perSecond {
 			t.Errorf("%d requests in a second after the outage, want at most four times the usual %d", most, perSecond)
 		}
-		held = append(held, traffic(120)...)
+		held = append(held, traffic(2*time.Minute)...)
 		time.Sleep(time.Minute)
 		if n := r.count(held)[hook.Delivered]; n != len(held) {
 			t.Errorf("%d of %d delivered", n, len(held))
@@ -148,6 +130,24 @@ func TestHealthyEndpointBesideFailingOnes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// neighbours are ten endpoints of one host.
+func (r *rig) neighbours() []hook.Endpoint {
+	all := make([]hook.Endpoint, 10)
+	for i := range all {
+		all[i] = r.endpoint("")
+	}
+	return all
+}
+
+// traffic publishes to endpoints in turn for a while.
+func (r *rig) traffic(all []hook.Endpoint, perSecond int, lasts time.Duration) (ids []hook.ID) {
+	for range int(lasts.Seconds()) * perSecond {
+		ids = append(ids, r.publish(all[len(ids)%len(all)], 1)...)
+		time.Sleep(time.Second / time.Duration(perSecond))
+	}
+	return ids
 }
 
 // checkpoint is what was last saved of an endpoint's lane.

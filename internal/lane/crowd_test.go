@@ -49,7 +49,7 @@ func (s *crowd) flood() (n int) {
 	return n
 }
 
-// answer lets the oldest request of each lane succeed after so long.
+// answer lets a request of each lane succeed that started then.
 func (s *crowd) answer(started time.Time) {
 	for _, seat := range s.seats {
 		s.h.Result(s.now, seat, started, 1, hook.Success)

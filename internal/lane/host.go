@@ -371,12 +371,9 @@ func (l *Lane) Pardon() { l.flow.pardon() }
 // Heed tells the lane what its host allows, for those who look, and whether other
 // lanes may be why its answers take long.
 func (l *Lane) Heed(now time.Time, h *Host) {
-	l.flow.host = h.flow.rate(now)
+	l.flow.host = h.Rate(now)
 	_, l.ramp.crowded = h.full(now)
 }
 
 // Unheed tells it that the host has nothing to say any more.
 func (l *Lane) Unheed() { l.flow.host, l.ramp.crowded = 0, false }
-
-// DelayProbe puts the next probe off.
-func (l *Lane) DelayProbe(until time.Time) { l.probeAt = later(l.probeAt, until) }
