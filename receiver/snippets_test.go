@@ -17,6 +17,7 @@ import (
 
 	"github.com/breakwaterhq/breakwater/internal/hook"
 	sender "github.com/breakwaterhq/breakwater/internal/sign"
+	"github.com/breakwaterhq/breakwater/test/program"
 )
 
 // snippet is a program in docs/receiving.md.
@@ -98,7 +99,7 @@ func (s *snippet) blocks(t *testing.T, page string) []string {
 // start runs the program on a free port and returns its address.
 func (s *snippet) start(t *testing.T, blocks []string) string {
 	t.Helper()
-	dir, port := t.TempDir(), freePort(t)
+	dir, port := t.TempDir(), strings.TrimPrefix(program.Address(), "127.0.0.1:")
 	for i, file := range s.files {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(strings.ReplaceAll(blocks[i], s.port, port)), 0o600); err != nil {
 			t.Fatal(err)
@@ -114,33 +115,19 @@ func (s *snippet) start(t *testing.T, blocks []string) string {
 	return "http://127.0.0.1:" + port + "/hook"
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 // startProgram runs a server until the test ends, and returns when it listens.
 func startProgram(t *testing.T, dir, port string, command ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	program := exec.CommandContext(ctx, command[0], command[1:]...)
-	program.Dir, program.Env = dir, append(os.Environ(), "WEBHOOK_SECRET="+keyA)
+	server := exec.CommandContext(ctx, command[0], command[1:]...)
+	server.Dir, server.Env = dir, append(os.Environ(), "WEBHOOK_SECRET="+keyA)
 	var output bytes.Buffer
-	program.Stdout, program.Stderr = &output, &output
-	if err := program.Start(); err != nil {
+	server.Stdout, server.Stderr = &output, &output
+	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- program.Wait() }()
+	go func() { ended <- server.Wait() }()
 	t.Cleanup(func() {
 		cancel()
 		<-ended
@@ -151,7 +138,7 @@ func startProgram(t *testing.T, dir, port string, command ...string) *exec.Cmd {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 			conn.Close()
-			return program
+			return server
 		}
 		select {
 		case err := <-ended:

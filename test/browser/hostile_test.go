@@ -2,7 +2,6 @@ package browser_test
 
 import (
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -207,7 +206,7 @@ func TestVendorsThatWouldChangeThePageAreRefused(t *testing.T) {
 	} {
 		for _, value := range values {
 			var log program.Log
-			p, err := program.Serve(&program.Options{Binary: binary, Dir: t.TempDir(), Listen: fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), Args: []string{setting, value}, Log: &log})
+			p, err := program.Serve(&program.Options{Binary: binary, Dir: t.TempDir(), Listen: program.Address(), Args: []string{setting, value}, Log: &log})
 			if err == nil {
 				_ = p.Cmd.Process.Kill()
 				<-p.Done

@@ -52,7 +52,7 @@ func newHouse(t *testing.T, args ...string) *house {
 	destination := httptest.NewServer(http.HandlerFunc(h.answer))
 	t.Cleanup(destination.Close)
 	h.to = destination.URL
-	h.options = program.Options{Binary: binary, Dir: t.TempDir(), Listen: fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), Args: args, Log: &h.log}
+	h.options = program.Options{Binary: binary, Dir: t.TempDir(), Listen: program.Address(), Args: args, Log: &h.log}
 	h.open()
 	t.Cleanup(func() {
 		_ = h.server.Cmd.Process.Kill()

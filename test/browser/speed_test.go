@@ -140,7 +140,7 @@ func bulk(t *testing.T, kind string) *largeStore {
 	}
 	fmt.Printf("%d deliveries of %d endpoints written in %v\n", size.Deliveries, size.Endpoints, time.Since(began).Round(time.Second))
 	var log program.Log
-	p, err := program.Serve(&program.Options{Binary: binary, Dir: dir, Listen: fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), Args: args, Log: &log})
+	p, err := program.Serve(&program.Options{Binary: binary, Dir: dir, Listen: program.Address(), Args: args, Log: &log})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}

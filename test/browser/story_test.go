@@ -2,7 +2,6 @@ package browser_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -28,7 +27,7 @@ func story(t *testing.T) *seed.Stage {
 	s := &theStory
 	s.once.Do(func() {
 		if s.dir, s.err = os.MkdirTemp("", "breakwater-story"); s.err == nil { //nolint:usetesting // it outlives the test that comes first
-			s.stage, s.err = seed.Raise(context.Background(), binary, s.dir, fmt.Sprintf("127.0.0.1:%d", program.AnyPort()), &s.log)
+			s.stage, s.err = seed.Raise(context.Background(), binary, s.dir, program.Address(), &s.log)
 		}
 	})
 	if s.err != nil {

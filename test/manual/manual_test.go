@@ -11,7 +11,6 @@ package manual_test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,7 +85,7 @@ func run(t *testing.T, page string, blocks []block) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, sink := freePort(t), freePort(t)
+	server, sink := program.Address(), program.Address()
 	script = strings.NewReplacer("127.0.0.1:8080", server, "127.0.0.1:9000", sink, "bin/breakwater", "breakwater").Replace(script)
 
 	bash := exec.CommandContext(t.Context(), "bash", "-c", prelude+script)
@@ -97,8 +96,9 @@ func run(t *testing.T, page string, blocks []block) {
 	err = bash.Run()
 	said := out.String()
 	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(folder, "server.log"))
-		t.Fatalf("%s: %v\n%s\nthe server wrote:\n%s", page, err, tail(said), tail(string(log)))
+		server, _ := os.ReadFile(filepath.Join(folder, "server.log"))
+		sink, _ := os.ReadFile(filepath.Join(folder, "sink.log"))
+		t.Fatalf("%s: %v\n%s\nthe server wrote:\n%s\nthe sink wrote:\n%s", page, err, tail(said), tail(string(server)), tail(string(sink)))
 	}
 	parts := strings.Split(said, mark)[1:]
 	for i, b := range blocks {
@@ -125,20 +125,6 @@ func script(blocks []block) string {
 }
 
 func tail(s string) string { return s[max(0, len(s)-4000):] }
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", program.AnyPort())
-		l, err := net.Listen("tcp", address)
-		if err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
 
 // goCache is the compiler's, wherever HOME points.
 func goCache(t *testing.T) string {

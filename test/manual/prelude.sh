@@ -6,13 +6,14 @@ trap 'echo "### failed: $BASH_COMMAND" >&2' ERR
 export BREAKWATER_URL=http://$SERVER
 mkdir -p docs/img && cp -r "$ROOT/docs/scenarios" docs/
 
-# started waits until a server answers.
+# started waits until what runs under a name answers.
 started() {
   for _ in $(seq 600); do
-    command curl -fsS "http://$1" >/dev/null 2>&1 && return
+    command curl -fsS "http://$2" >/dev/null 2>&1 && return
+    kill -0 "$(cat "$1.pid")" 2>/dev/null || { echo "the $1 has ended" >&2 && return 1; }
     command sleep 0.1
   done
-  echo "nothing answers at $1" >&2
+  echo "nothing answers at $2" >&2
   return 1
 }
 
@@ -28,13 +29,13 @@ serve() {
   ended server
   command breakwater serve --listen "$SERVER" "$@" >>server.log 2>&1 &
   echo $! >server.pid
-  started "$SERVER/readyz"
+  started server "$SERVER/readyz"
 }
 sink() {
   ended sink
   command breakwater sink --listen "$SINK" "$@" >>sink.log 2>&1 &
   echo $! >sink.pid
-  started "$SINK/_sink"
+  started sink "$SINK/_sink"
 }
 
 # What takes minutes for a person to watch is made short.

@@ -138,9 +138,9 @@ func (s *server) first() *server {
 func (s *server) start() {
 	s.t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		listen := fmt.Sprintf("127.0.0.1:%d", program.AnyPort())
-		if s.url != "" {
-			listen = strings.TrimPrefix(s.url, "http://")
+		listen := strings.TrimPrefix(s.url, "http://")
+		if listen == "" {
+			listen = program.Address()
 		}
 		err := s.startAt(listen)
 		switch {

@@ -8,13 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // What every server that is started here is told.
@@ -48,13 +46,6 @@ func Main(tests func() int, binary *string) {
 	code := tests()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
-}
-
-// AnyPort draws a port below those that Linux gives to connections: one of these
-// could otherwise take the port of a server that is being restarted, and keep it.
-func AnyPort() int {
-	drawn := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid())))
-	return 18000 + drawn.IntN(14000)
 }
 
 // Options say how a server is started.

@@ -5,7 +5,7 @@
 //
 // `go test` runs a small share; `make torture KILLS=500 CUTS=500 SEED=1` runs as
 // much as it is told. It speaks to the product over HTTP only and uses nothing
-// of it but the package that starts PostgreSQL.
+// of it but the packages that start PostgreSQL and give out addresses.
 package torture_test
 
 import (

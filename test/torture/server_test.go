@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/breakwaterhq/breakwater/test/program"
 )
 
 const (
@@ -48,9 +49,9 @@ func (s *server) source() string { return fmt.Sprintf("torture/%s.%d", s.name, s
 
 // launch starts the process and does not wait for it.
 func (s *server) launch() (stdout io.ReadCloser, err error) {
-	listen := fmt.Sprintf("127.0.0.1:%d", anyPort())
-	if s.url != "" { // publishers know where it is
-		listen = strings.TrimPrefix(s.url, "http://")
+	listen := strings.TrimPrefix(s.url, "http://") // publishers know where it is
+	if listen == "" {
+		listen = program.Address()
 	}
 	s.starts++
 	s.log = s.dir + ".log"
@@ -86,10 +87,6 @@ func (s *server) launch() (stdout io.ReadCloser, err error) {
 	s.proc, s.gone = cmd.Process, gone
 	return read, nil
 }
-
-// anyPort draws a port below those that Linux gives to connections: one of these
-// could otherwise take that of a server that is being restarted, and keep it.
-func anyPort() int { return 18000 + rand.IntN(14000) }
 
 // start runs the process and returns when it serves. Like a supervisor it tries
 // again when someone else has the address for a moment.
