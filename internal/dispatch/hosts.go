@@ -19,9 +19,8 @@ type hosts struct {
 	all map[string]*host
 }
 
-// host is one address: scheme, host and port.
+// host is one address: scheme, host and port. The address itself never changes.
 type host struct {
-	address string
 	// knows is set while the control state has anything to say.
 	knows atomic.Bool
 
@@ -61,7 +60,7 @@ func (hs *hosts) sit(r *runner, address string) *seat {
 	defer hs.mu.Unlock()
 	h := hs.all[address]
 	if h == nil {
-		h = &host{address: address, seats: make(map[*lane.Seat]*runner)}
+		h = &host{state: lane.Host{Address: address}, seats: make(map[*lane.Seat]*runner)}
 		hs.all[address] = h
 	}
 	s := &seat{host: h}
@@ -84,14 +83,14 @@ func (hs *hosts) leave(now time.Time, s *seat) {
 	knows := h.state.Knows(now)
 	h.knows.Store(knows)
 	if len(h.seats) == 0 && (!knows || len(hs.all) > hostsKept) {
-		delete(hs.all, h.address)
+		delete(hs.all, h.state.Address)
 	}
 }
 
 // takeSeat puts a lane at the host of its endpoint, which may be a new one.
 func (l *loop) takeSeat(now time.Time, r *runner) {
 	address := addressOf(r.dest.url)
-	if r.seat != nil && r.seat.host.address == address {
+	if r.seat != nil && r.seat.host.state.Address == address {
 		return
 	}
 	l.leaveSeat(now, r)
@@ -121,7 +120,7 @@ func (r *runner) hostAllows(now time.Time) (bool, time.Time) {
 		return true, now
 	}
 	if !r.seat.host.knows.Load() {
-		r.lane.Unheed()
+		r.lane.Unheed(now)
 		return true, now
 	}
 	h := r.seat.host
@@ -129,7 +128,7 @@ func (r *runner) hostAllows(now time.Time) (bool, time.Time) {
 	defer h.mu.Unlock()
 	if !h.state.Knows(now) {
 		h.knows.Store(false)
-		r.lane.Unheed()
+		r.lane.Unheed(now)
 		return true, now
 	}
 	if r.lane.State() != lane.Closed {
@@ -173,7 +172,10 @@ func (l *loop) hostHeard(now time.Time, r *runner, f *flight, class hook.Class, 
 	h.state.Result(now, s, f.started, f.hostLoad, class)
 	switch {
 	case c.Opened:
-		h.each(h.state.Opened(now, s, r.lane), func(r *runner) { r.lane.Pardon() })
+		if pardoned := h.state.Opened(now, s, r.lane); len(pardoned) > 0 {
+			h.each(pardoned, func(r *runner) { r.lane.Pardon() })
+			r.lane.Note(now, &h.state)
+		}
 	case c.Closed:
 		h.each(h.state.Closed(now, s), func(r *runner) { r.lane.ProbeNow(time.Now()) })
 	case f.tag.Probe:
@@ -208,6 +210,7 @@ func (r *runner) forgetHost(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.state.Forget()
-	r.lane.Unheed()
+	r.lane.Unheed(now)
+	r.lane.Note(now, &h.state)
 	h.knows.Store(h.state.Knows(now))
 }

@@ -1,6 +1,8 @@
 package dispatch_test
 
 import (
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -89,6 +91,85 @@ func TestNewOwnerOfOneHost(t *testing.T) {
 			t.Errorf("%d requests in a second after the outage, want at most four times the usual %d", most, perSecond)
 		}
 		held = append(held, traffic(2*time.Minute)...)
+		time.Sleep(time.Minute)
+		if n := r.count(held)[hook.Delivered]; n != len(held) {
+			t.Errorf("%d of %d delivered", n, len(held))
+		}
+	})
+}
+
+// edge is a host that answers at once and crashes for 10 s at more than so many
+// requests in a second.
+type edge struct {
+	mu      sync.Mutex
+	most    int
+	down    bool
+	until   time.Time
+	starts  []time.Time
+	crashes int
+}
+
+func (e *edge) answer(arrival) egress.Result {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	if e.down || now.Before(e.until) {
+		return egress.Result{Reason: hook.ConnectRefused}
+	}
+	e.starts = slices.DeleteFunc(append(e.starts, now), func(at time.Time) bool { return now.Sub(at) >= time.Second })
+	if len(e.starts) > e.most {
+		e.crashes++
+		e.until, e.starts = now.Add(10*time.Second), nil
+		return egress.Result{Reason: hook.ConnectReset}
+	}
+	return egress.Result{Status: 200}
+}
+
+// crashed returns how often the host has crashed since it was last asked, and takes it
+// down or up.
+func (e *edge) crashed(down bool) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.crashes
+	e.crashes, e.down = 0, down
+	return n
+}
+
+// TestNewOwnerKnowsWhatBrokeAHost: what the endpoints of a host learnt together in one
+// outage keeps it up in the next one, after a restart.
+func TestNewOwnerKnowsWhatBrokeAHost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond = 20
+		dest := edge{most: 40}
+		r := newRig(t, dest.answer)
+		defer r.close()
+		all := r.neighbours()
+		r.traffic(all, perSecond, 30*time.Second)
+		outage := func() ([]hook.ID, int) {
+			dest.crashed(true)
+			held := r.traffic(all, perSecond, 5*time.Minute)
+			dest.crashed(false)
+			held = append(held, r.traffic(all, perSecond, 10*time.Minute)...)
+			return held, dest.crashed(false)
+		}
+		held, crashes := outage()
+		if crashes == 0 || crashes > 3 {
+			t.Errorf("%d crashes in the first outage, want one to three: the limit has to be found", crashes)
+		}
+		if c := r.checkpoint(all[0]).HostLearnt; c == nil || c.Ceiling < 30 || c.Ceiling > 42 || c.Address != "https://example.test:443" {
+			t.Errorf("saved of the host: %+v, want that it bears 40 per second", c)
+		}
+		r.close()
+		time.Sleep(3 * time.Second)
+		r.open()
+		r.start()
+		r.traffic(all, perSecond, time.Minute)
+		again, crashes := outage()
+		if crashes > 0 {
+			t.Errorf("%d crashes in the second outage, after a restart", crashes)
+		}
+		held = append(held, again...)
 		time.Sleep(time.Minute)
 		if n := r.count(held)[hook.Delivered]; n != len(held) {
 			t.Errorf("%d of %d delivered", n, len(held))

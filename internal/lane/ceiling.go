@@ -57,6 +57,21 @@ type ceiling struct {
 	vainLimit int // how many make it none, if more than vainMost
 }
 
+// save is what outlives the owner.
+func (c *ceiling) save() Breakage {
+	return Breakage{
+		Ceiling: c.load, CeilingLearnt: c.learnt, CeilingAt: c.at, CeilingWait: c.wait,
+		Mark: c.mark, MarkAt: c.markAt,
+	}
+}
+
+func restoreCeiling(b *Breakage) ceiling {
+	return ceiling{
+		load: b.Ceiling, learnt: b.CeilingLearnt, at: b.CeilingAt, wait: b.CeilingWait,
+		mark: b.Mark, markAt: b.MarkAt,
+	}
+}
+
 func (c *ceiling) sure() bool { return c.load > 0 && c.wait > 0 }
 
 // rate is what may be sent, 0: anything.

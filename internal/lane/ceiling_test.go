@@ -86,7 +86,7 @@ func TestTwiceIsKnowledge(t *testing.T) {
 func TestKnowledgeIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		known := lane.Checkpoint{Ceiling: 500, CeilingLearnt: 500, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 500, MarkAt: start}
+		known := lane.Checkpoint{Breakage: lane.Breakage{Ceiling: 500, CeilingLearnt: 500, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 500, MarkAt: start}}
 		got := crashAt(t, known, rapid.Float64Range(20, 300).Draw(rt, "load"))
 		if got.Ceiling != 500 || got.CeilingWait < known.CeilingWait || got.CeilingWait > known.CeilingWait+time.Hour {
 			rt.Fatalf("the ceiling is %.1f (tested after %v), was 500", got.Ceiling, got.CeilingWait)
@@ -127,7 +127,7 @@ func (r *road) below(times int) {
 // help three times.
 func vainCeiling(t *testing.T) *road {
 	t.Helper()
-	c := lane.Checkpoint{Ceiling: 60, CeilingLearnt: 60, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 60, MarkAt: start, Usual: 50}
+	c := lane.Checkpoint{Usual: 50, Breakage: lane.Breakage{Ceiling: 60, CeilingLearnt: 60, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 60, MarkAt: start}}
 	r := newRoad(drive(t, wide()), 100, ok) // more than the ceiling lets through
 	r.l = lane.Restore(wide(), c, r.now, 0.5, false)
 	r.below(3)
@@ -229,7 +229,8 @@ func TestCeilingIsTested(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"a suspicion": 0, "knowledge": 48 * time.Hour} {
 		c := lane.Checkpoint{
-			Usual: 5, Proven: 5, Ceiling: 10, CeilingLearnt: 10, CeilingAt: start.Add(-wait), CeilingWait: wait, Mark: 10, MarkAt: start,
+			Usual: 5, Proven: 5,
+			Breakage: lane.Breakage{Ceiling: 10, CeilingLearnt: 10, CeilingAt: start.Add(-wait), CeilingWait: wait, Mark: 10, MarkAt: start},
 		}
 		d := drive(t, wide())
 		r := newRoad(d, 20, ok)
@@ -255,7 +256,8 @@ func TestWhatIsUsedIsKnownForLonger(t *testing.T) {
 	} {
 		r := newRoad(drive(t, wide()), 20, ok)
 		r.l = lane.Restore(wide(), lane.Checkpoint{
-			Usual: 5, Proven: 5, Ceiling: 10, CeilingLearnt: 10, CeilingAt: start.Add(-x.age), CeilingWait: 48 * time.Hour, Mark: 10, MarkAt: start,
+			Usual: 5, Proven: 5,
+			Breakage: lane.Breakage{Ceiling: 10, CeilingLearnt: 10, CeilingAt: start.Add(-x.age), CeilingWait: 48 * time.Hour, Mark: 10, MarkAt: start},
 		}, r.now, 0.5, false)
 		r.run(time.Minute, nil)
 		c := r.l.Checkpoint()

@@ -58,19 +58,44 @@ type Checkpoint struct {
 	Recovery float64       // rate of a recovery, 0: there is none
 	Held     time.Duration // how long what it drains was held
 
-	// What broke it.
-	Ceiling       float64 // the load it is kept below, 0: unknown
-	CeilingLearnt float64 // the load that broke it; below Ceiling while that is tested
-	CeilingAt     time.Time
-	CeilingWait   time.Duration // age at which it may be tested, 0: a suspicion
-	Mark          float64       // the load at the latest opening that had to do with it
-	MarkAt        time.Time
-
-	Host float64 // what its host leaves it, 0: all
+	Breakage
+	Host       float64     // what its host leaves it, 0: all
+	HostLearnt *HostLearnt // of its host, nil: nothing
 
 	FailingSince    time.Time // first failure since the last success
 	FailingAttempts int
 	FailingWarned   int // percent of DisableAfter that was last warned of
+}
+
+// Breakage is what loads have broken a destination, in requests per second.
+type Breakage struct {
+	Ceiling       float64       `json:"ceiling,omitzero"`        // the load it is kept below, 0: unknown
+	CeilingLearnt float64       `json:"ceiling_learnt,omitzero"` // the load that broke it; below Ceiling while that is tested
+	CeilingAt     time.Time     `json:"ceiling_at,omitzero"`
+	CeilingWait   time.Duration `json:"ceiling_wait,omitzero"` // age at which it may be tested, 0: a suspicion
+	Mark          float64       `json:"mark,omitzero"`         // the load at the latest opening that had to do with it
+	MarkAt        time.Time     `json:"mark_at,omitzero"`
+}
+
+// HostLearnt is what has broken a host, found by all of its lanes. Each of them saves
+// it as it was told, and the latest of these counts.
+type HostLearnt struct {
+	Address string    `json:"address"` // the endpoint may have moved since
+	At      time.Time `json:"at"`
+	Breakage
+}
+
+// moved is a change that matters.
+func (b *Breakage) moved(since *Breakage) bool {
+	return moved(b.Ceiling, since.Ceiling) || moved(b.CeilingWait.Seconds(), since.CeilingWait.Seconds()) || moved(b.Mark, since.Mark)
+}
+
+// moved is a change that matters; both may be nil.
+func (h *HostLearnt) moved(since *HostLearnt) bool {
+	if h == nil || since == nil {
+		return h != since
+	}
+	return h.Address != since.Address || h.Breakage.moved(&since.Breakage)
 }
 
 // Checkpoint returns what of the lane must outlive its owner.
@@ -124,8 +149,7 @@ func (c Checkpoint) Moved(since Checkpoint) bool {
 // ratesMoved is a change of a rate that matters. The usual load comes and goes,
 // and is worth a row only now and then.
 func (c Checkpoint) ratesMoved(since Checkpoint) bool {
-	return moved(c.Pace, since.Pace) || moved(c.Recovery, since.Recovery) || moved(c.Ceiling, since.Ceiling) ||
-		c.CeilingWait != since.CeilingWait || moved(c.Mark, since.Mark) ||
+	return moved(c.Pace, since.Pace) || c.Breakage.moved(&since.Breakage) || c.HostLearnt.moved(since.HostLearnt) || moved(c.Recovery, since.Recovery) ||
 		max(c.Usual, since.Usual) > 2*min(c.Usual, since.Usual)
 }
 

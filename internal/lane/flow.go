@@ -45,7 +45,7 @@ type flow struct {
 	recovery recovery
 	ceiling  ceiling
 	refused  refused
-	host     float64 // rate of its host, 0: not paced; it is asked apart
+	host     hostView
 
 	// What was known before the latest opening: its host may turn out to be to
 	// blame.
@@ -53,6 +53,13 @@ type flow struct {
 		ceiling  ceiling
 		recovery recovery
 	}
+}
+
+// hostView is what a lane knows of its host, for those who look and for the next
+// owner: the host itself is asked apart.
+type hostView struct {
+	rate   float64     // 0: not paced
+	learnt *HostLearnt // never written to; nil: it was told nothing
 }
 
 // rate is the rate in force, 0: none.
@@ -192,7 +199,7 @@ func (f *flow) resume() { f.ceiling, f.recovery = f.before.ceiling, f.before.rec
 func (f *flow) forget() {
 	f.ceiling, f.refused = ceiling{}, refused{}
 	f.recovery = recovery{}
-	f.host = 0
+	f.host.rate = 0
 }
 
 // save adds what outlives the owner to a checkpoint.
@@ -202,21 +209,16 @@ func (f *flow) save(c *Checkpoint) {
 	if c.Recovery = f.recovery.rate; c.Recovery > 0 {
 		c.Held = f.recovery.held
 	}
-	k := &f.ceiling
-	c.Ceiling, c.CeilingLearnt, c.CeilingAt, c.CeilingWait = k.load, k.learnt, k.at, k.wait
-	c.Mark, c.MarkAt = k.mark, k.markAt
-	c.Host = f.host
+	c.Breakage = f.ceiling.save()
+	c.Host, c.HostLearnt = f.host.rate, f.host.learnt
 }
 
 // restore takes over what another owner has saved. newOwner: it may have been
 // away for a while.
 func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 	f.refused = refused{learnt: c.Pace, slowStart: c.PaceSlowStart, at: c.ThrottledAt, asked: max(c.RetryAfter, retryLeast)}
+	f.ceiling = restoreCeiling(&c.Breakage)
 	f.load.usual, f.load.proven = c.Usual, c.Proven
-	f.ceiling = ceiling{
-		load: c.Ceiling, learnt: c.CeilingLearnt, at: c.CeilingAt, wait: c.CeilingWait,
-		mark: c.Mark, markAt: c.MarkAt,
-	}
 	switch {
 	case c.Open:
 	case c.Recovery > 0:
@@ -230,8 +232,9 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 		f.begin(now, ownOutage)
 		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint
 	}
+	f.host = hostView{learnt: c.HostLearnt}
 	if newOwner && now.Sub(c.SavedAt) <= hostFor {
-		f.host = c.Host
+		f.host.rate = c.Host
 	}
 	f.tokens = bucket{at: now}
 }

@@ -33,6 +33,8 @@ const (
 //
 // It is used by one goroutine at a time.
 type Host struct {
+	Address string // tells what is known of it from what is known of others
+
 	flow flow
 
 	openings []opening // the latest
@@ -45,11 +47,12 @@ type Host struct {
 	waiting  []*Seat
 	turnAt   time.Time // since when it is the first one's turn
 
-	// When its first lane came from another owner, how many did with it, and until
-	// when they are careful.
+	// When its first lane came with what was saved, how many came from another owner
+	// with it, and until when they are careful.
 	born         time.Time
 	joined       int
 	carefulUntil time.Time
+	rememberedAt time.Time // when that was learnt that its lanes have brought
 
 	room room
 }
@@ -107,28 +110,52 @@ func (h *Host) Opened(now time.Time, s *Seat, l *Lane) []*Seat {
 // something to send to each of its lanes, and the host should not get it all at
 // once. But a host that is known here for longer is known better.
 func (h *Host) Joined(now time.Time, s *Seat, l *Lane, newOwner bool) {
-	rate := l.flow.host
-	l.flow.host = 0
+	saved := l.flow.host
+	l.flow.host.rate = 0
+	if h.born.IsZero() {
+		h.born = now
+	}
+	early := now.Sub(h.born) <= ownOutage
+	if early {
+		h.remember(saved.learnt)
+	}
 	if l.state != Closed {
 		h.joinedOpen(s, l)
 		return
 	}
-	if h.born.IsZero() {
-		h.born = now
-	}
-	if !newOwner || now.Sub(h.born) > ownOutage {
+	if !newOwner || !early {
 		return
 	}
 	s.base = l.ramp.base
 	h.flow.load.usual += l.flow.load.usual
+	h.outgrow()
 	h.room.base += (s.base - h.room.base) / float64(h.joined+1)
 	h.room.begin(now, false)
 	h.joined++
 	if h.joined > 1 {
 		h.carefulUntil = now.Add(ownOutage)
 	}
-	if rate > 0 && l.flow.recovery.rate > 0 {
-		h.goOn(now, rate, l)
+	if saved.rate > 0 && l.flow.recovery.rate > 0 {
+		h.goOn(now, saved.rate, l)
+	}
+}
+
+// remember takes what a lane brings for what is known of the host, if it is not of
+// another one: the latest that any of them was told. What the host refuses is not
+// among it: that is soon found again, and breaks nothing.
+func (h *Host) remember(told *HostLearnt) {
+	if told == nil || told.Address != h.Address || !told.At.After(h.rememberedAt) {
+		return
+	}
+	h.rememberedAt = told.At
+	h.flow.ceiling = restoreCeiling(&told.Breakage)
+}
+
+// outgrow forgets a ceiling from before that does not carry what the lanes are used
+// to: it was found by a node that had fewer of them.
+func (h *Host) outgrow() {
+	if c := &h.flow.ceiling; c.load > 0 && c.load <= h.flow.load.usual && !c.at.After(h.rememberedAt) {
+		*c = ceiling{}
 	}
 }
 
@@ -216,6 +243,7 @@ func (h *Host) rise(now time.Time) {
 	}
 	h.down, h.closedAt, h.streak = false, now, 0
 	h.flow.load.usual = usual
+	h.outgrow()
 	h.flow.refused.voidAt = time.Time{} // what it refused before may have had other reasons
 	h.room.begin(now, false)
 	h.flow.begin(now, now.Sub(h.since))
@@ -371,9 +399,23 @@ func (l *Lane) Pardon() { l.flow.pardon() }
 // Heed tells the lane what its host allows, for those who look, and whether other
 // lanes may be why its answers take long.
 func (l *Lane) Heed(now time.Time, h *Host) {
-	l.flow.host = h.Rate(now)
+	l.flow.host.rate = h.Rate(now)
 	_, l.ramp.crowded = h.full(now)
+	l.Note(now, h)
+}
+
+// Note tells the lane what its host has learnt, for the next owner.
+func (l *Lane) Note(now time.Time, h *Host) {
+	told, broke := l.flow.host.learnt, h.flow.ceiling.save()
+	if told == nil || told.Breakage != broke || told.Address != h.Address {
+		l.flow.host.learnt = &HostLearnt{Address: h.Address, At: now, Breakage: broke}
+	}
 }
 
 // Unheed tells it that the host has nothing to say any more.
-func (l *Lane) Unheed() { l.flow.host, l.ramp.crowded = 0, false }
+func (l *Lane) Unheed(now time.Time) {
+	l.flow.host.rate, l.ramp.crowded = 0, false
+	if told := l.flow.host.learnt; told != nil && told.Breakage != (Breakage{}) {
+		l.flow.host.learnt = &HostLearnt{Address: told.Address, At: now}
+	}
+}

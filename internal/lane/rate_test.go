@@ -258,9 +258,9 @@ func TestPeopleForget(t *testing.T) {
 		rate := rapid.Float64Range(1, 1000)
 		c := lane.Checkpoint{
 			Open: rapid.Bool().Draw(rt, "open"), OpenedAt: start, BlockedAt: start, ClosedAt: start,
-			Usual: rate.Draw(rt, "usual"), Proven: rate.Draw(rt, "proven"),
-			Ceiling: rate.Draw(rt, "ceiling"), CeilingAt: start, CeilingWait: time.Hour, Mark: rate.Draw(rt, "mark"), MarkAt: start,
-			Pace: rate.Draw(rt, "pace"), ThrottledAt: start, RetryAfter: time.Second, Recovery: rate.Draw(rt, "recovery"), Held: time.Minute,
+			Usual: rate.Draw(rt, "usual"), Proven: rate.Draw(rt, "proven"), Recovery: rate.Draw(rt, "recovery"), Held: time.Minute,
+			Pace: rate.Draw(rt, "pace"), ThrottledAt: start, RetryAfter: time.Second,
+			Breakage: lane.Breakage{Ceiling: rate.Draw(rt, "ceiling"), CeilingAt: start, CeilingWait: time.Hour, Mark: rate.Draw(rt, "mark"), MarkAt: start},
 		}
 		c.CeilingLearnt = c.Ceiling
 		if c.Open {

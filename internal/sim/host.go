@@ -40,7 +40,7 @@ func (l *law) hostAllows(now time.Time) (bool, time.Time) {
 	case l.host == nil || !l.lane.Wants(now):
 		return true, now
 	case !l.host.Knows(now):
-		l.lane.Unheed()
+		l.lane.Unheed(now)
 		return true, now
 	case l.lane.State() != lane.Closed:
 		return l.host.MayProbe(now, &l.seat)
@@ -65,8 +65,11 @@ func (l *law) hostHeard(now time.Time, r *request, class hook.Class, c lane.Chan
 	l.host.Result(now, &l.seat, epoch.Add(seconds(r.started)), r.hostLoad, class)
 	switch {
 	case c.Opened:
-		for _, s := range l.host.Opened(now, &l.seat, l.lane) {
-			l.w.seats[s].lane.Pardon()
+		if pardoned := l.host.Opened(now, &l.seat, l.lane); len(pardoned) > 0 {
+			for _, s := range pardoned {
+				l.w.seats[s].lane.Pardon()
+			}
+			l.lane.Note(now, l.host)
 		}
 	case c.Closed:
 		for _, s := range l.host.Closed(now, &l.seat) {

@@ -165,8 +165,8 @@ func TestBuiltInScenarios(t *testing.T) {
 	if n := len(sim.Matrix()); n != 12 {
 		t.Errorf("the matrix has %d rows, want 12", n)
 	}
-	if n := len(sim.Cliffs()); n != 3*3*3*3+17 {
-		t.Errorf("%d scenarios with cliffs and their like, want 98", n)
+	if n := len(sim.Cliffs()); n != 3*3*3*3+18 {
+		t.Errorf("%d scenarios with cliffs and their like, want 99", n)
 	}
 }
 

@@ -104,9 +104,14 @@ func hard() []Scenario {
 			s.Load, s.Again.After = 0.2, Duration(50*time.Hour)
 			s.Again.Capacity, s.Again.For = 2, Duration(4*time.Hour)
 		}),
-		atEdge("host-20", hardGoals+",first_crashes_max<=3,first_drain<=2", func(s *Scenario) {
-			s.Endpoints, s.Shared, s.Again = 20, true, Again{}
+		atEdge("host-20", hardGoals+",first_crashes_max<=3,first_drain<=2,second_crashes_max==0,second_drain<=1.4", func(s *Scenario) {
+			s.Endpoints, s.Shared = 20, true
 			s.Latency = Duration(50 * time.Millisecond)
+		}),
+		atEdge("host-20-killed", hardGoals+",first_crashes_max<=3,first_drain<=2,second_crashes==0,second_crashes_max<=1,second_drain<=1.5", func(s *Scenario) {
+			s.Endpoints, s.Shared = 20, true
+			s.Latency = Duration(50 * time.Millisecond)
+			s.Failover = Failover{Every: Duration(344 * time.Second), Gap: Duration(15 * time.Second)}
 		}),
 		vary("host-refuses", hardGoals+",recrashes==0,drain<=2", func(s *Scenario) {
 			// What is too much gets a 503 at once; twice as much takes it down.

@@ -11,6 +11,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -234,6 +235,19 @@ type LaneSave struct {
 
 	// Set by Commit: SettleWritten or SettleFenced.
 	Outcome SettleOutcome
+}
+
+// HostLearnt is what the lane was told of its host as it is stored, "" for nothing. So
+// is what no document can hold: it is not worth a commit that fails.
+func (l *LaneSave) HostLearnt() string {
+	if l.Checkpoint.HostLearnt == nil {
+		return ""
+	}
+	text, err := json.Marshal(l.Checkpoint.HostLearnt)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // LaneReader serves the owner of lanes.

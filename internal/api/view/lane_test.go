@@ -33,7 +33,7 @@ func object(t *testing.T, v any) (m map[string]any) {
 
 func TestLaneSaysWhatPacesIt(t *testing.T) {
 	t.Parallel()
-	broke := &lane.Checkpoint{Ceiling: 100, CeilingLearnt: 100, CeilingAt: now}
+	broke := &lane.Checkpoint{Breakage: lane.Breakage{Ceiling: 100, CeilingLearnt: 100, CeilingAt: now}}
 	for name, tc := range map[string]struct {
 		cp    *lane.Checkpoint
 		limit float64
@@ -48,7 +48,7 @@ func TestLaneSaysWhatPacesIt(t *testing.T) {
 		"its host came back":    {&lane.Checkpoint{Host: 1.5}, 0, "host", 1.5},
 		"the policy":            {&lane.Checkpoint{}, 3, "rate_limit", 3.0},
 		"the policy, no lane":   {nil, 3, "rate_limit", 3.0},
-		"the strictest counts":  {&lane.Checkpoint{Recovery: 25, Ceiling: 100, Host: 40}, 0, "recovery", 25.0},
+		"the strictest counts":  {&lane.Checkpoint{Recovery: 25, Host: 40, Breakage: lane.Breakage{Ceiling: 100}}, 0, "recovery", 25.0},
 		"stricter than policy":  {&lane.Checkpoint{Host: 2}, 3, "host", 2.0},
 		"policy is stricter":    {&lane.Checkpoint{Recovery: 4}, 3, "rate_limit", 3.0},
 		"open, with a recovery": {&lane.Checkpoint{Open: true, OpenedAt: now, Recovery: 4}, 0, "recovery", 4.0},
@@ -81,7 +81,7 @@ func TestLaneSaysWhatItLearnt(t *testing.T) {
 	cp := lane.Checkpoint{
 		Usual: 48, Proven: 90, Host: 12, Recovery: 60, Held: 10 * time.Minute,
 		Pace: 20, ThrottledAt: now, RetryAfter: 5 * time.Second,
-		Ceiling: 110, CeilingLearnt: 100, CeilingAt: now.Add(-time.Hour), CeilingWait: 6 * time.Hour,
+		Breakage: lane.Breakage{Ceiling: 110, CeilingLearnt: 100, CeilingAt: now.Add(-time.Hour), CeilingWait: 6 * time.Hour},
 	}
 	want := map[string]any{
 		"usual": 48.0, "proven": 90.0, "host_rate": 12.0,

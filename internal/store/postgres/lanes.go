@@ -15,12 +15,12 @@ const saveLanes = `
 WITH saved AS (INSERT INTO lanes AS l (endpoint_id, tenant_id, epoch, updated_at, state, open_reason, opened_at, closed_at, blocked_at, last_bad_at,
   next_probe_at, hold_until, throttled_at, base_us, srtt_us, retry_after_us, lim, base_weight, healthy_peak, pace, slow_start, pace_slow_start,
   failing_since, failing_attempts, failing_warned, usual, proven, recovery_rate, held_us, ceiling, ceiling_learnt, ceiling_at,
-  ceiling_wait_us, mark, marked_at, host_rate)
+  ceiling_wait_us, mark, marked_at, host_rate, host_learnt)
 SELECT r.endpoint_id, r.tenant_id, r.epoch, $2, r.state, nullif(r.open_reason, 0), r.opened_at, r.closed_at, r.blocked_at, r.last_bad_at,
   r.next_probe_at, r.hold_until, r.throttled_at, nullif(r.base_us, 0), nullif(r.srtt_us, 0), nullif(r.retry_after_us, 0),
   r.lim, r.base_weight, r.healthy_peak, r.pace, r.slow_start, r.pace_slow_start, r.failing_since, r.failing_attempts,
   r.failing_warned, r.usual, r.proven, r.recovery_rate, r.held_us, r.ceiling, r.ceiling_learnt, r.ceiling_at,
-  r.ceiling_wait_us, r.mark, r.marked_at, r.host_rate
+  r.ceiling_wait_us, r.mark, r.marked_at, r.host_rate, r.host_learnt
 FROM (
     SELECT unnest($3::int[]) AS shard, unnest($4::bigint[]) AS epoch, unnest($5::bigint[]) AS endpoint_id,
       unnest($6::bigint[]) AS tenant_id, unnest($7::smallint[]) AS state, unnest($8::smallint[]) AS open_reason,
@@ -35,7 +35,8 @@ FROM (
       unnest($28::float8[]) AS usual, unnest($29::float8[]) AS proven, unnest($30::float8[]) AS recovery_rate,
       unnest($31::float8[]) AS ceiling, unnest($32::float8[]) AS ceiling_learnt, unnest($33::float8[]) AS mark,
       unnest($34::float8[]) AS host_rate, unnest($35::bigint[]) AS held_us, unnest($36::bigint[]) AS ceiling_wait_us,
-      unnest($37::timestamptz[]) AS ceiling_at, unnest($38::timestamptz[]) AS marked_at) AS r
+      unnest($37::timestamptz[]) AS ceiling_at, unnest($38::timestamptz[]) AS marked_at,
+      unnest($39::json[]) AS host_learnt) AS r
 WHERE r.epoch = (SELECT s.epoch FROM shards s WHERE s.shard = r.shard AND s.owner_id = $1)
 ON CONFLICT (endpoint_id) DO UPDATE SET
   epoch = excluded.epoch, updated_at = excluded.updated_at, state = excluded.state, open_reason = excluded.open_reason,
@@ -47,7 +48,8 @@ ON CONFLICT (endpoint_id) DO UPDATE SET
   failing_since = excluded.failing_since, failing_attempts = excluded.failing_attempts, failing_warned = excluded.failing_warned,
   usual = excluded.usual, proven = excluded.proven, recovery_rate = excluded.recovery_rate, held_us = excluded.held_us,
   ceiling = excluded.ceiling, ceiling_learnt = excluded.ceiling_learnt, ceiling_at = excluded.ceiling_at,
-  ceiling_wait_us = excluded.ceiling_wait_us, mark = excluded.mark, marked_at = excluded.marked_at, host_rate = excluded.host_rate
+  ceiling_wait_us = excluded.ceiling_wait_us, mark = excluded.mark, marked_at = excluded.marked_at, host_rate = excluded.host_rate,
+  host_learnt = excluded.host_learnt
 RETURNING l.endpoint_id)
 SELECT array_agg(endpoint_id) FROM saved`
 
@@ -136,6 +138,7 @@ func addRates(c pipeline.Columns[*store.LaneSave]) {
 	c.Int8s(func(l *store.LaneSave) int64 { return l.Checkpoint.CeilingWait.Microseconds() })
 	c.Times(func(l *store.LaneSave) time.Time { return l.Checkpoint.CeilingAt })
 	c.Times(func(l *store.LaneSave) time.Time { return l.Checkpoint.MarkAt })
+	c.JSONs(func(dst []byte, l *store.LaneSave) []byte { return append(dst, l.HostLearnt()...) })
 }
 
 func laneState(open bool) int {

@@ -13,7 +13,7 @@ import (
 const laneColumns = `endpoint_id, state = 1, coalesce(open_reason, 0), opened_at, closed_at, blocked_at, last_bad_at, next_probe_at, hold_until,
   throttled_at, base_us, srtt_us, retry_after_us, lim, base_weight, healthy_peak, pace, slow_start, pace_slow_start,
   failing_since, failing_attempts, failing_warned, usual, proven, recovery_rate, held_us, ceiling, ceiling_learnt, ceiling_at,
-  ceiling_wait_us, mark, marked_at, host_rate, updated_at, epoch`
+  ceiling_wait_us, mark, marked_at, host_rate, host_learnt, updated_at, epoch`
 
 // savedLane is a checkpoint, and under which epoch of its shard it was saved.
 type savedLane struct {
@@ -26,7 +26,7 @@ func scanLane(r Row, endpoint *hook.ID, p *savedLane) error {
 		Time(&p.NextProbeAt), Time(&p.HoldUntil), Time(&p.ThrottledAt), Span(&p.BaseLatency, time.Microsecond), Span(&p.SRTT, time.Microsecond),
 		Span(&p.RetryAfter, time.Microsecond), &p.Limit, &p.BaseWeight, &p.HealthyPeak, &p.Pace, &p.SlowStart, &p.PaceSlowStart,
 		Time(&p.FailingSince), &p.FailingAttempts, &p.FailingWarned, &p.Usual, &p.Proven, &p.Recovery, Span(&p.Held, time.Microsecond),
-		&p.Ceiling, &p.CeilingLearnt, Time(&p.CeilingAt), Span(&p.CeilingWait, time.Microsecond), &p.Mark, Time(&p.MarkAt), &p.Host,
+		&p.Ceiling, &p.CeilingLearnt, Time(&p.CeilingAt), Span(&p.CeilingWait, time.Microsecond), &p.Mark, Time(&p.MarkAt), &p.Host, Document(&p.HostLearnt),
 		Time(&p.SavedAt), &p.epoch)
 }
 

@@ -276,6 +276,10 @@ func destinationsLeftOut(w *world) {
 func checkpointRoundTrip(w *world) {
 	ten := w.tenant()
 	e := w.endpoint(ten)
+	broke := lane.Breakage{
+		Ceiling: 104.5, CeilingLearnt: 98.625, CeilingAt: w.now.Add(-9 * time.Hour), CeilingWait: 7 * 24 * time.Hour,
+		Mark: 97.375, MarkAt: w.now.Add(-10 * time.Hour),
+	}
 	full := lane.Checkpoint{
 		SavedAt: w.now, Open: true, OpenReason: lane.OpenedByRatio,
 		OpenedAt: w.now.Add(-1 * time.Minute), ClosedAt: w.now.Add(-2 * time.Minute),
@@ -283,15 +287,17 @@ func checkpointRoundTrip(w *world) {
 		NextProbeAt: w.now.Add(5 * time.Minute), HoldUntil: w.now.Add(6 * time.Minute),
 		Limit: 12.75, SlowStart: true, BaseLatency: 1234567 * time.Microsecond, BaseWeight: 0.625,
 		SRTT: 7654321 * time.Microsecond, HealthyPeak: 99.5,
-		Pace: 3.25, PaceSlowStart: true, ThrottledAt: w.now.Add(-7 * time.Minute), RetryAfter: 1500 * time.Millisecond,
-		Usual: 48.125, Proven: 210.5, Recovery: 62.75, Held: 31*time.Minute + 7*time.Microsecond,
-		Ceiling: 104.5, CeilingLearnt: 98.625, CeilingAt: w.now.Add(-9 * time.Hour), CeilingWait: 7 * 24 * time.Hour,
-		Mark: 97.375, MarkAt: w.now.Add(-10 * time.Hour), Host: 5.5,
+		Usual: 48.125, Proven: 210.5, Recovery: 62.75, Held: 31*time.Minute + 7*time.Microsecond, Host: 5.5,
 		FailingSince: w.now.Add(-8 * time.Hour), FailingAttempts: 123456789, FailingWarned: 90,
+		Pace: 3.25, PaceSlowStart: true, ThrottledAt: w.now.Add(-7 * time.Minute), RetryAfter: 1500 * time.Millisecond,
+		Breakage:   broke,
+		HostLearnt: &lane.HostLearnt{Address: "https://example.com:443", At: w.now.Add(-time.Hour), Breakage: broke},
 	}
-	for field, value := range reflect.ValueOf(full).Fields() { // a field that is added must be added here
-		if value.IsZero() {
-			w.t.Errorf("the full checkpoint lacks %s", field.Name)
+	for _, part := range []any{full, broke} {
+		for field, value := range reflect.ValueOf(part).Fields() { // a field that is added must be added here
+			if value.IsZero() {
+				w.t.Errorf("the full checkpoint lacks %s", field.Name)
+			}
 		}
 	}
 	for name, want := range map[string]lane.Checkpoint{"full": full, "empty": {SavedAt: w.now, Limit: 1}} {
