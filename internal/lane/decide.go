@@ -61,11 +61,28 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 // are never many more than it and the latency make: answers that stop coming
 // must not let a heap of requests gather.
 func (l *Lane) hasRoom(now time.Time) bool {
-	if float64(l.inFlight+1) > l.Limit() {
+	if n := float64(l.inFlight + 1); n > l.Limit() && n > l.Limit()+l.release(now) {
 		return false
 	}
 	rate := l.flow.rate(now)
 	return rate == 0 || float64(l.inFlight+1) <= 2+rate*(l.flow.late()+2*l.ramp.srtt)
+}
+
+// releaseFor is for how long after a hold what gathered in it may leave together.
+const releaseFor = 100 * time.Millisecond
+
+// release is how many requests may be in flight beside the limit after a hold that has
+// taught nothing: as many as one second usually brings. An endpoint that answers at
+// once would get them one by one within a moment anyway. But the next refusal that has
+// nothing to do with the load would find some of them still here, and hold them again.
+func (l *Lane) release(now time.Time) float64 {
+	if now.Sub(l.hold) > releaseFor || l.cfg.Fixed || l.flow.rate(now) > 0 {
+		return 0
+	}
+	if took := l.ramp.srtt; took == 0 || took > baseLeast.Seconds() || l.latest.sum > 0 {
+		return 0
+	}
+	return max(0, min(l.flow.load.usual, l.cfg.most()-l.Limit()))
 }
 
 // HasManual reports whether what a person asked for waits in memory.

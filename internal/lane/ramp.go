@@ -127,6 +127,9 @@ func (r *ramp) sizeCohort() {
 
 // join returns the round that a request started now belongs to, 0 for none.
 func (l *Lane) join(now time.Time) uint64 {
+	if l.release(now) > 0 { // that many test another limit than this
+		return 0
+	}
 	r := &l.ramp.round
 	r.peak = max(r.peak, l.inFlight)
 	if l.cfg.Fixed || !r.full || r.cohort >= r.size || now.Before(r.fullAt) {

@@ -166,3 +166,94 @@ func TestStray429s(t *testing.T) {
 		t.Errorf("%d were waiting, want a few seconds' worth", most)
 	}
 }
+
+// TestWhatGatheredInAHoldLeavesTogether: after a refusal that taught nothing an endpoint
+// that answers at once gets a second's worth of events together, so that the next such
+// refusal finds none of them waiting. Whoever is slow, fails or is paced gets what the
+// limit allows, and nobody more than the policy does.
+func TestWhatGatheredInAHoldLeavesTogether(t *testing.T) {
+	t.Parallel()
+	const initial, perSecond = 10, 50
+	broke := lane.Checkpoint{Breakage: lane.Breakage{
+		Ceiling: 100, CeilingLearnt: 100, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 100, MarkAt: start,
+	}}
+	for name, x := range map[string]struct {
+		latency time.Duration
+		hold    time.Duration
+		most    int // of the policy
+		last    hook.Class
+		known   lane.Checkpoint
+		least   int // that leave together
+		limit   int
+	}{
+		"it answers at once":   {time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, perSecond, perSecond + initial},
+		"the hold was long":    {time.Millisecond, 10 * time.Second, 100, hook.Success, lane.Checkpoint{}, perSecond, perSecond + initial},
+		"the policy says 20":   {time.Millisecond, time.Second, 20, hook.Success, lane.Checkpoint{}, 20, 20},
+		"it is slow":           {50 * time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, 1, initial},
+		"it has just failed":   {time.Millisecond, time.Second, 100, hook.Limited, lane.Checkpoint{}, 1, initial},
+		"it was broken before": {time.Millisecond, time.Second, 100, hook.Success, broke, 1, 2},
+	} {
+		cfg := config()
+		cfg.Fixed, cfg.Initial, cfg.Max = false, initial, x.most
+		r := newRoad(drive(t, cfg), perSecond, ok)
+		r.l = lane.Restore(cfg, x.known, r.now, 0.5, false)
+		r.latency = x.latency
+		r.run(time.Minute, nil)
+		n, answers := 0, []hook.Class{x.last, hook.Throttle}
+		r.answer = func(int) lane.Outcome {
+			if n++; n > len(answers) {
+				return lane.Outcome{Class: hook.Success}
+			}
+			o := lane.Outcome{Class: answers[n-1]}
+			if o.Class == hook.Throttle {
+				o.Hold, o.RetryAfter = x.hold, x.hold
+			}
+			return o
+		}
+		for !r.l.Waits(r.now) {
+			r.run(10*time.Millisecond, nil)
+		}
+		var together int
+		var at time.Time
+		r.run(x.hold+time.Second, func() {
+			if at.IsZero() {
+				at = r.now
+			}
+			if r.now.Equal(at) {
+				together++
+			}
+		})
+		if together < x.least || together > x.limit {
+			t.Errorf("%s: %d leave together, want %d to %d", name, together, x.least, x.limit)
+		}
+	}
+}
+
+// TestWhatLeavesTogetherIsNotMeasured: what leaves together after a hold takes its time,
+// and says nothing of the limit.
+func TestWhatLeavesTogetherIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	cfg := config()
+	cfg.Fixed, cfg.Initial, cfg.Max = false, 10, 100
+	r := newRoad(drive(t, cfg), 50, ok)
+	r.run(time.Minute, nil)
+	least, most := r.l.Limit(), 0.0
+	for range 20 {
+		refused := false
+		r.answer = func(int) lane.Outcome {
+			if refused {
+				return lane.Outcome{Class: hook.Success}
+			}
+			refused = true
+			return lane.Outcome{Class: hook.Throttle, Hold: time.Second, RetryAfter: time.Second}
+		}
+		r.run(950*time.Millisecond, nil)
+		r.latency = 40 * time.Millisecond
+		r.run(150*time.Millisecond, nil)
+		r.latency = time.Millisecond
+		r.run(5*time.Second, func() { least, most = min(least, r.l.Limit()), max(most, r.l.Limit()) })
+	}
+	if least < 10 || most > 10 {
+		t.Errorf("the limit was between %.1f and %.1f, want 10 all the time", least, most)
+	}
+}

@@ -91,6 +91,27 @@ func TestSharedHost(t *testing.T) {
 	}
 }
 
+// TestStrayRefusalsOfAFastEndpoint: what waited for one leaves together, so that hardly
+// ever some of it is there when the next one comes.
+func TestStrayRefusalsOfAFastEndpoint(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, "stray-0.3")
+	s.Capacity, s.Load, s.Latency = 5000, 0.01, sim.Duration(time.Millisecond)
+	s.BatchAt, s.Horizon = sim.Duration(2*time.Minute), sim.Duration(10*time.Second)
+	results, err := sim.RunMany(t.Context(), s, strategy(t, "law"), sim.Seeds(firstSeed, 25), 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var most []int
+	for _, r := range results {
+		most = append(most, r.Waiting)
+	}
+	slices.Sort(most)
+	if median := most[len(most)/2]; median > 75 {
+		t.Errorf("at most %d were waiting in the median of 130 s, want 75: a second's worth is 50, as it comes by chance", median)
+	}
+}
+
 // sameMeasure: what could not be measured is as unknown as another.
 var sameMeasure = cmp.Comparer(func(a, b sim.Measure) bool { return a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b)) })
 

@@ -240,9 +240,9 @@ func TestStray429s(t *testing.T) {
 }
 
 // waiting follows what waits behind stray 429s. Each makes a second's worth of
-// events wait, and is obeyed. While those are sent the next one may come, and by
-// chance one more: then more than 60 wait for a moment, and the test fails. The
-// bound for each 429 since nearly nothing waited tells that from a lane that slows.
+// events wait, and is obeyed. On a busy machine the next one may come while those are
+// sent. The bound for each 429 since nearly nothing waited tells that from a lane
+// that slows.
 type waiting struct {
 	live               int64 // events per second
 	most, sum, samples int64
