@@ -79,7 +79,7 @@ func (l *Lane) release(now time.Time) float64 {
 	if now.Sub(l.hold) > releaseFor || l.cfg.Fixed || l.flow.rate(now) > 0 {
 		return 0
 	}
-	if took := l.ramp.srtt; took == 0 || took > baseLeast.Seconds() || l.latest.sum > 0 {
+	if r := &l.ramp; r.base == 0 || r.base > baseLeast.Seconds() || r.srtt > releaseFor.Seconds() || l.latest.sum > 0 {
 		return 0
 	}
 	return max(0, min(l.flow.load.usual, l.cfg.most()-l.Limit()))

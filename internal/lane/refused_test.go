@@ -178,20 +178,22 @@ func TestWhatGatheredInAHoldLeavesTogether(t *testing.T) {
 		Ceiling: 100, CeilingLearnt: 100, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 100, MarkAt: start,
 	}}
 	for name, x := range map[string]struct {
-		latency time.Duration
-		hold    time.Duration
-		most    int // of the policy
-		last    hook.Class
-		known   lane.Checkpoint
-		least   int // that leave together
-		limit   int
+		latency, late time.Duration // in the last seconds
+		hold          time.Duration
+		most          int // of the policy
+		last          hook.Class
+		known         lane.Checkpoint
+		least         int // that leave together
+		limit         int
 	}{
-		"it answers at once":   {time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, perSecond, perSecond + initial},
-		"the hold was long":    {time.Millisecond, 10 * time.Second, 100, hook.Success, lane.Checkpoint{}, perSecond, perSecond + initial},
-		"the policy says 20":   {time.Millisecond, time.Second, 20, hook.Success, lane.Checkpoint{}, 20, 20},
-		"it is slow":           {50 * time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, 1, initial},
-		"it has just failed":   {time.Millisecond, time.Second, 100, hook.Limited, lane.Checkpoint{}, 1, initial},
-		"it was broken before": {time.Millisecond, time.Second, 100, hook.Success, broke, 1, 2},
+		"it answers at once":   {time.Millisecond, time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, perSecond, perSecond + initial},
+		"it was busy":          {time.Millisecond, 40 * time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, perSecond, perSecond + initial},
+		"the hold was long":    {time.Millisecond, time.Millisecond, 10 * time.Second, 100, hook.Success, lane.Checkpoint{}, perSecond, perSecond + initial},
+		"the policy says 20":   {time.Millisecond, time.Millisecond, time.Second, 20, hook.Success, lane.Checkpoint{}, 20, 20},
+		"it is slow":           {50 * time.Millisecond, 50 * time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, 1, initial},
+		"it has become slow":   {time.Millisecond, 150 * time.Millisecond, time.Second, 100, hook.Success, lane.Checkpoint{}, 1, initial},
+		"it has just failed":   {time.Millisecond, time.Millisecond, time.Second, 100, hook.Limited, lane.Checkpoint{}, 1, initial},
+		"it was broken before": {time.Millisecond, time.Millisecond, time.Second, 100, hook.Success, broke, 1, 2},
 	} {
 		cfg := config()
 		cfg.Fixed, cfg.Initial, cfg.Max = false, initial, x.most
@@ -199,6 +201,8 @@ func TestWhatGatheredInAHoldLeavesTogether(t *testing.T) {
 		r.l = lane.Restore(cfg, x.known, r.now, 0.5, false)
 		r.latency = x.latency
 		r.run(time.Minute, nil)
+		r.latency = x.late
+		r.run(2*time.Second, nil)
 		n, answers := 0, []hook.Class{x.last, hook.Throttle}
 		r.answer = func(int) lane.Outcome {
 			if n++; n > len(answers) {
