@@ -11,6 +11,12 @@ const (
 	// ceilingShare is what is used of a load that broke the endpoint.
 	ceilingShare = 0.97
 	alike        = 0.1 // two loads this close are the same
+	// alikeFlapping is that of an endpoint that flaps: it falls at any load, and at two
+	// that are a tenth apart by chance.
+	alikeFlapping = 0.03
+	// steadyBelow is how far below what one whole second has carried a load is surely
+	// no rise: the second before a crash begins at any moment.
+	steadyBelow = 3
 	// affordable is how long a drain may take at most for a suspicion's sake.
 	affordable = 4 * time.Minute
 	// inTheWayLong is for how long a ceiling must have been in the way before it
@@ -77,9 +83,10 @@ func (c *ceiling) sure() bool { return c.load > 0 && c.wait > 0 }
 // rate is what may be sent, 0: anything.
 func (c *ceiling) rate() float64 { return ceilingShare * c.load }
 
-// afford gives up a suspicion that would make the drain too long.
-func (c *ceiling) afford(usual float64, held time.Duration) {
-	if c.load > 0 && !c.sure() && c.rate() < need(usual, held, affordable) {
+// afford gives up a suspicion that would make the drain too long, or that has another
+// explanation: the endpoint flaps.
+func (c *ceiling) afford(usual float64, held time.Duration, flaps bool) {
+	if c.load > 0 && !c.sure() && (flaps || c.rate() < need(usual, held, affordable)) {
 		c.load = 0
 	}
 }
@@ -116,31 +123,45 @@ func (c *ceiling) failed(now time.Time, under float64, first bool, d *loads) {
 	d.failed.add(now)
 }
 
-func same(a, b float64) bool { return math.Abs(a-b) <= max(1, alike*max(a, b)) }
+// same reports whether a load is that of the mark.
+func (c *ceiling) same(load float64, flaps bool) bool {
+	apart := alike
+	if flaps {
+		apart = alikeFlapping
+	}
+	return c.mark > 0 && math.Abs(load-c.mark) <= max(1, apart*max(load, c.mark))
+}
 
-// steady reports whether the load before the failures was carried a moment ago.
-func (c *ceiling) steady(now time.Time, d *loads) bool {
-	more := c.suspect - 1.05*d.carried.perSecond(now)
-	return more < 1
+// steady reports whether the load before the failures was carried a moment ago: by the
+// mean of ten seconds or, where it comes and goes, clearly by one of them since the
+// lane closed.
+func (c *ceiling) steady(now, closed time.Time, d *loads) bool {
+	return c.suspect < 1.05*d.carried.perSecond(now)+1 || c.suspect < d.carried.most(now, closed)-steadyBelow
+}
+
+// circumstances are those of a lane that opens.
+type circumstances struct {
+	recovering bool // it had just closed
+	steady     bool // the load was carried a moment ago
+	flaps      bool // the endpoint has fallen by itself, and again
 }
 
 // blame asks what the load has to do with it that a lane opens, and reports
-// whether it explains it. recovering: the lane had just closed; steady: the load
-// was carried a moment ago.
-func (c *ceiling) blame(now time.Time, recovering, steady bool, d *loads) bool {
+// whether it explains it.
+func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 	near := c.suspect >= (1-alike)*c.learnt
 	testing := c.load > c.learnt && near
 	if c.sure() && near && !testing && c.inVain(now) {
 		return false
 	}
-	rising := !steady && (recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
+	rising := !when.steady && (when.recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
 	if c.suspect < 2 || !rising && !testing || !testing && d.bears(now, c.suspect) {
 		return false // it has just carried this, or more
 	}
 	if now.Sub(c.markAt) > markFor {
 		c.mark = 0
 	}
-	explained := c.learn(now, testing, d)
+	explained := c.learn(now, testing, when.flaps, d)
 	c.mark, c.markAt = c.suspect, now
 	return explained
 }
@@ -160,11 +181,11 @@ func (c *ceiling) inVain(now time.Time) bool {
 	return true
 }
 
-func (c *ceiling) learn(now time.Time, testing bool, d *loads) bool {
+func (c *ceiling) learn(now time.Time, testing, flaps bool, d *loads) bool {
 	switch sure := c.sure(); {
 	case sure && testing && c.suspect < 1.25*c.learnt:
 		c.set(now, min(4*c.wait, sureMost), d)
-	case sure && testing, c.mark > 0 && same(c.suspect, c.mark):
+	case sure && testing, c.same(c.suspect, flaps):
 		c.set(now, sureFor, d)
 	case sure: // knowledge is not overwritten by a suspicion
 		return false
@@ -179,7 +200,7 @@ func (c *ceiling) learn(now time.Time, testing bool, d *loads) bool {
 }
 
 func (c *ceiling) set(now time.Time, wait time.Duration, d *loads) {
-	if wait > 0 && c.suspect < 1.05*d.usual {
+	if wait > 0 && c.suspect < 1.05*d.surelyUsual() {
 		wait = smallFor
 	}
 	c.load, c.learnt, c.at, c.wait, c.inWay = c.suspect, c.suspect, now, wait, 0

@@ -223,6 +223,112 @@ func TestLevelRateIsNotBlamed(t *testing.T) {
 	}
 }
 
+// TestLoadThatComesAndGoes: an endpoint that falls under a load below that of a second
+// before was not broken by it, though the mean of ten seconds is lower.
+func TestLoadThatComesAndGoes(t *testing.T) {
+	t.Parallel()
+	for last, mark := range map[float64]bool{120: false, 200: true} {
+		r := newRoad(drive(t, wide()), 100, ok)
+		r.run(time.Minute, nil)
+		r.outage(5 * time.Second)
+		for r.l.State() != lane.Closed {
+			r.run(10*time.Millisecond, nil)
+		}
+		r.run(20*time.Second, nil)
+		for range 6 {
+			r.live = 160
+			r.run(time.Second, nil)
+			r.live = 60
+			r.run(2*time.Second, nil)
+		}
+		r.live = last
+		r.run(time.Second, nil)
+		r.outage(10 * time.Second)
+		if c := r.l.Checkpoint(); (c.Mark > 0) != mark {
+			t.Errorf("it fell at %.0f/s where a second before had 160: the mark is %.0f, want one: %v", last, c.Mark, mark)
+		}
+	}
+}
+
+// flapping is a lane whose endpoint fell so often by itself.
+func flapping(t *testing.T, c lane.Checkpoint, times int) *road {
+	t.Helper()
+	r := newRoad(drive(t, wide()), 50, ok)
+	r.l = lane.Restore(wide(), c, r.now, 0.5, false)
+	for range times {
+		r.run(time.Minute, nil)
+		r.outage(10 * time.Second)
+		for r.l.State() != lane.Closed {
+			r.run(10*time.Millisecond, nil)
+		}
+	}
+	return r
+}
+
+// TestFlappingEndpointIsNotSuspected: that an endpoint falls by itself explains what was
+// taken for a ceiling after one crash. Knowledge stays, and so does the mark.
+func TestFlappingEndpointIsNotSuspected(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		times int
+		wait  time.Duration
+		want  float64
+	}{"it fell once": {1, 0, 100}, "it flaps": {2, 0, 0}, "it flaps, and it is known": {2, 48 * time.Hour, 100}} {
+		r := flapping(t, lane.Checkpoint{Usual: 50, Breakage: lane.Breakage{
+			Ceiling: 100, CeilingLearnt: 100, CeilingAt: start, CeilingWait: x.wait, Mark: 100, MarkAt: start,
+		}}, x.times)
+		if c := r.l.Checkpoint(); c.Ceiling != x.want || c.Mark != 100 {
+			t.Errorf("%s: ceiling %.0f and mark %.0f, want %.0f and 100", name, c.Ceiling, c.Mark, x.want)
+		}
+	}
+}
+
+// TestFlappingEndpointIsKnownBySameLoads: two crashes of an endpoint that flaps make a
+// ceiling only if they are at the same load; nearly the same is chance.
+func TestFlappingEndpointIsKnownBySameLoads(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		falls, first, second int
+		known                bool
+	}{{0, 100, 100, true}, {0, 100, 106, true}, {2, 100, 100, true}, {2, 100, 106, false}, {2, 106, 100, false}} {
+		r, crashes := flapping(t, lane.Checkpoint{Usual: 50}, x.falls), 0
+		r.run(20*time.Second, nil)
+		r.live = 400
+		for i, over := range []int{x.first, x.second} {
+			r.answer = r.cliff(over, &crashes)
+			for crashes == i {
+				r.run(10*time.Millisecond, nil)
+			}
+			r.run(2*time.Second, nil)
+		}
+		if c := r.l.Checkpoint(); c.CeilingSure() != x.known {
+			t.Errorf("it fell %d times by itself and crashed above %d and %d: ceiling %.1f, known: %v, want %v",
+				x.falls, x.first, x.second, c.Ceiling, c.CeilingSure(), x.known)
+		}
+	}
+}
+
+// TestCeilingNearTheUsualLoad: live traffic of 16 per second has ten seconds with 20 per
+// second now and then, so a ceiling of 20 carries it, and is no reason to test it soon.
+func TestCeilingNearTheUsualLoad(t *testing.T) {
+	t.Parallel()
+	for usual, wait := range map[float64]time.Duration{20: 48 * time.Hour, 30: 10 * time.Minute} {
+		crashes := 0
+		r := newRoad(drive(t, wide()), 60, nil)
+		r.answer = r.cliff(20, &crashes)
+		r.l = lane.Restore(wide(), lane.Checkpoint{
+			Usual: usual, Proven: 10, Recovery: 10, Held: time.Minute, Breakage: lane.Breakage{Mark: 20, MarkAt: start},
+		}, r.now, 0.5, false)
+		for crashes == 0 {
+			r.run(100*time.Millisecond, nil)
+		}
+		r.run(time.Second, nil)
+		if c := r.l.Checkpoint(); c.CeilingWait != wait {
+			t.Errorf("used to %.0f/s: a ceiling of %.1f is tested after %v, want %v", usual, c.Ceiling, c.CeilingWait, wait)
+		}
+	}
+}
+
 // TestCeilingIsTested: with a backlog and only successes every ceiling that is old
 // enough is gone in finite time.
 func TestCeilingIsTested(t *testing.T) {

@@ -120,7 +120,7 @@ func (f *flow) inTheWay(now time.Time) bool { return now.Sub(f.shortAt) <= 2*tim
 
 // begin starts a recovery of a lane that held its deliveries for so long.
 func (f *flow) begin(now time.Time, held time.Duration) {
-	f.ceiling.afford(f.load.usual, held)
+	f.ceiling.afford(f.load.usual, held, f.recovery.flaps(now))
 	f.recovery.begin(now, held, &f.load, f.ceiling.load/2)
 	f.tokens = bucket{n: 1, at: now}
 	f.grownAt, f.levelSince, f.shortAt, f.shortSince = now, now, now, time.Time{}
@@ -174,8 +174,9 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
-	steady := seen && (f.level() || f.ceiling.steady(now, &f.load))
-	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, recovering, steady, &f.load); {
+	steady := seen && (f.level() || f.ceiling.steady(now, r.began, &f.load))
+	when := circumstances{recovering: recovering, steady: steady, flaps: r.flaps(now)}
+	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, when, &f.load); {
 	case explained:
 		r.reopened = 0
 	case steady:

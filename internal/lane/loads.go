@@ -74,6 +74,9 @@ func (d *loads) succeed(now time.Time, counts, fades bool) {
 	d.second = second
 }
 
+// surelyUsual is the usual load without what chance adds to the highest of many means.
+func (d *loads) surelyUsual() float64 { return d.usual - 2*math.Sqrt(d.usual/meanMost) }
+
 // borne is what the endpoint has carried within the last minutes.
 func (d *loads) borne(now time.Time) float64 {
 	return fade(d.lately, float64(now.Unix()-d.second), latelyFades)

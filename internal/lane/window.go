@@ -86,6 +86,16 @@ func (m *mean) perSecond(now time.Time) float64 {
 	return m.latest()
 }
 
+// most is the highest of the whole seconds before now and after since.
+func (m *mean) most(now, since time.Time) float64 {
+	m.roll(now)
+	var most int32
+	for second := max(since.Unix()+1, m.second-meanMost); second < m.second; second++ {
+		most = max(most, m.counts[second%int64(len(m.counts))])
+	}
+	return float64(most)
+}
+
 // latest is the mean of the whole seconds before the last one that was counted.
 func (m *mean) latest() float64 {
 	n := min(max(m.second-m.since, meanLeast), meanMost)
