@@ -136,7 +136,8 @@ func (c *ceiling) same(load float64, flaps bool) bool {
 // mean of ten seconds or, where it comes and goes, clearly by one of them since the
 // lane closed.
 func (c *ceiling) steady(now, closed time.Time, d *loads) bool {
-	return c.suspect < 1.05*d.carried.perSecond(now)+1 || c.suspect < d.carried.most(now, closed)-steadyBelow
+	more := c.suspect - 1.05*d.carried.perSecond(now)
+	return more < 1 || c.suspect < d.carried.most(now, closed)-steadyBelow
 }
 
 // circumstances are those of a lane that opens.
