@@ -39,8 +39,9 @@ const (
 	seenLeast = 10 // successes since a close; with fewer nothing was seen
 	// An endpoint that breaks vainMost times within vainWithin although it was kept
 	// below its ceiling breaks for reasons of its own, and the ceiling may be none.
-	// If it is learnt again it takes vainMore times as many: the endpoint may have
-	// both.
+	// Once is enough where a backlog waits behind a ceiling that leaves it next to
+	// nothing: it would not end. If it is learnt again it takes vainMore times as many:
+	// the endpoint may have both.
 	vainMost   = 3
 	vainMore   = 3
 	vainWithin = time.Hour
@@ -60,7 +61,7 @@ type ceiling struct {
 
 	vain      int // openings below it
 	vainAt    time.Time
-	vainLimit int // how many make it none, if more than vainMost
+	vainLimit int // how many make it none, if it has been that before
 }
 
 // save is what outlives the owner.
@@ -145,6 +146,7 @@ type circumstances struct {
 	recovering bool // it had just closed
 	steady     bool // the load was carried a moment ago
 	flaps      bool // the endpoint has fallen by itself, and again
+	kept       bool // the rate has kept a backlog back
 }
 
 // blame asks what the load has to do with it that a lane opens, and reports
@@ -152,7 +154,7 @@ type circumstances struct {
 func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 	near := c.suspect >= (1-alike)*c.learnt
 	testing := c.load > c.learnt && near
-	if c.sure() && near && !testing && c.inVain(now) {
+	if c.sure() && near && !testing && c.inVain(now, when.kept && c.rate() < recoverySpare*d.usual) {
 		return false
 	}
 	rising := !when.steady && (when.recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
@@ -168,14 +170,15 @@ func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 }
 
 // inVain counts openings of a lane that was kept below its ceiling, and reports
-// whether there were so many that the ceiling is none.
-func (c *ceiling) inVain(now time.Time) bool {
+// whether there were so many that the ceiling is none. dear: a backlog waits behind
+// it, and would hardly end.
+func (c *ceiling) inVain(now time.Time, dear bool) bool {
 	if now.Sub(c.vainAt) > vainWithin {
 		c.vain = 0
 	}
 	c.vain, c.vainAt = c.vain+1, now
 	limit := max(c.vainLimit, vainMost)
-	if c.vain < limit {
+	if enough := c.vain >= limit || dear && c.vainLimit == 0; !enough {
 		return false
 	}
 	*c = ceiling{mark: c.learnt, markAt: now, vainLimit: vainMore * limit}

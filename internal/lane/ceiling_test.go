@@ -111,30 +111,62 @@ func TestKnowledgeIsNotOverwritten(t *testing.T) {
 }
 
 // below lets an endpoint with a known ceiling fall so often for reasons of its own,
-// while it is kept below.
-func (r *road) below(times int) {
+// so long apart, while it is kept below.
+func (r *road) below(times int, apart time.Duration) {
 	r.t.Helper()
 	for i := range times {
 		if c := r.l.Checkpoint(); !c.CeilingSure() {
 			r.t.Fatalf("the ceiling is gone after %d outages", i)
 		}
-		r.run(2*time.Minute, nil)
+		r.run(apart, nil)
 		r.outage(10 * time.Second)
 	}
 }
 
-// vainCeiling returns a lane that has forgotten its ceiling of 60, because it did not
-// help three times.
+// underCeiling returns a lane with so much live traffic that knows a ceiling of 60.
+func underCeiling(t *testing.T, live float64) *road {
+	t.Helper()
+	c := lane.Checkpoint{Usual: min(live, 50), Breakage: lane.Breakage{Ceiling: 60, CeilingLearnt: 60, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 60, MarkAt: start}}
+	r := newRoad(drive(t, wide()), live, ok)
+	r.l = lane.Restore(wide(), c, r.now, 0.5, false)
+	return r
+}
+
+// vainCeiling returns a lane that has forgotten its ceiling, because it let less
+// through than came in, and did not help.
 func vainCeiling(t *testing.T) *road {
 	t.Helper()
-	c := lane.Checkpoint{Usual: 50, Breakage: lane.Breakage{Ceiling: 60, CeilingLearnt: 60, CeilingAt: start, CeilingWait: 48 * time.Hour, Mark: 60, MarkAt: start}}
-	r := newRoad(drive(t, wide()), 100, ok) // more than the ceiling lets through
-	r.l = lane.Restore(wide(), c, r.now, 0.5, false)
-	r.below(3)
+	r := underCeiling(t, 100)
+	r.below(1, 2*time.Minute)
 	if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 60 {
-		t.Fatalf("after three outages below it the ceiling is %.1f, the mark %.1f; want none, and 60", c.Ceiling, c.Mark)
+		t.Fatalf("after an outage below it the ceiling is %.1f, the mark %.1f; want none, and 60", c.Ceiling, c.Mark)
 	}
 	return r
+}
+
+// TestCeilingThatLeavesEnough: one of which a quarter is left for a backlog is
+// forgotten when it has not helped three times.
+func TestCeilingThatLeavesEnough(t *testing.T) {
+	t.Parallel()
+	r := underCeiling(t, 45)
+	r.run(20*time.Second, nil)
+	r.outage(10 * time.Second) // far below it: a backlog, and nothing else
+	r.below(3, 20*time.Second) // while that drains
+	if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 60 {
+		t.Errorf("after three outages below it the ceiling is %.1f, the mark %.1f; want none, and 60", c.Ceiling, c.Mark)
+	}
+}
+
+// TestOutageInQuietTimes: an endpoint that falls without a backlog may have a ceiling
+// that leaves little beside what comes in. It cost nothing, and stays known.
+func TestOutageInQuietTimes(t *testing.T) {
+	t.Parallel()
+	r := underCeiling(t, 57)
+	r.run(time.Minute, nil)
+	r.outage(10 * time.Second)
+	if c := r.l.Checkpoint(); !c.CeilingSure() {
+		t.Errorf("after an outage with nothing waiting the ceiling is %.1f, sure: %v; want it kept", c.Ceiling, c.CeilingSure())
+	}
 }
 
 // TestCeilingThatDoesNotHelpIsForgotten: an endpoint that breaks again and again
@@ -160,7 +192,7 @@ func TestCeilingOfAnEndpointThatFlaps(t *testing.T) {
 	if c := r.l.Checkpoint(); crashes != 1 || !c.CeilingSure() {
 		t.Fatalf("after %d crashes at the same load the ceiling is %.1f, sure: %v; want to know it after one", crashes, c.Ceiling, c.CeilingSure())
 	}
-	r.below(8)
+	r.below(8, 2*time.Minute)
 	if c := r.l.Checkpoint(); crashes > 2 || !c.CeilingSure() {
 		t.Errorf("after 8 outages the ceiling is %.1f, and there were %d crashes; want it kept", c.Ceiling, crashes)
 	}

@@ -118,6 +118,12 @@ func (f *flow) emptied(now time.Time) {
 // inTheWay reports whether the rate is what keeps requests back.
 func (f *flow) inTheWay(now time.Time) bool { return now.Sub(f.shortAt) <= 2*time.Second }
 
+// keeps reports whether the rate has kept requests back for a while: a bunch of
+// events does not count.
+func (f *flow) keeps(now time.Time) bool {
+	return !f.shortSince.IsZero() && now.Sub(f.shortSince) >= inTheWayLeast
+}
+
 // begin starts a recovery of a lane that held its deliveries for so long.
 func (f *flow) begin(now time.Time, held time.Duration) {
 	f.ceiling.afford(f.load.usual, held, f.recovery.flaps(now))
@@ -149,7 +155,7 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 			r.end()
 		}
 	}
-	if waits && !f.shortSince.IsZero() && now.Sub(f.shortSince) >= inTheWayLeast {
+	if waits && f.keeps(now) {
 		f.ceiling.test(now, passed)
 	}
 	if f.rate(now) > before {
@@ -175,7 +181,7 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
 	steady := seen && (f.level() || f.ceiling.steady(now, r.began, &f.load))
-	when := circumstances{recovering: recovering, steady: steady, flaps: r.flaps(now)}
+	when := circumstances{recovering: recovering, steady: steady, flaps: r.flaps(now), kept: f.keeps(now)}
 	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, when, &f.load); {
 	case explained:
 		r.reopened = 0
