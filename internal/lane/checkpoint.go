@@ -56,7 +56,7 @@ type Checkpoint struct {
 	Usual    float64       // the live load of late
 	Proven   float64       // the highest load carried, of days
 	Recovery float64       // rate of a recovery, 0: there is none
-	Held     time.Duration // how long what it drains was held
+	Held     time.Duration // how long what it drains, or an outage before has left, was held
 
 	Breakage
 	Host       float64     // what its host leaves it, 0: all

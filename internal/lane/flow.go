@@ -175,8 +175,11 @@ func (f *flow) level() bool {
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	r := &f.recovery
 	f.before.ceiling, f.before.recovery = f.ceiling, *r
-	if !recovering && f.load.emptyAt.Before(r.began) { // there is a backlog left of the outage before
-		r.left = r.held
+	if !recovering {
+		r.left = 0
+		if f.load.emptyAt.Before(r.began) { // there is a backlog left of the outage before
+			r.left = r.held
+		}
 	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
@@ -213,7 +216,7 @@ func (f *flow) forget() {
 func (f *flow) save(c *Checkpoint) {
 	c.Pace, c.PaceSlowStart, c.ThrottledAt, c.RetryAfter = f.refused.learnt, f.refused.slowStart, f.refused.at, f.refused.asked
 	c.Usual, c.Proven = f.load.usual, f.load.proven
-	if c.Recovery = f.recovery.rate; c.Recovery > 0 {
+	if c.Recovery, c.Held = f.recovery.rate, f.recovery.left; c.Recovery > 0 {
 		c.Held = f.recovery.held
 	}
 	c.Breakage = f.ceiling.save()
@@ -228,13 +231,14 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 	f.load.usual, f.load.proven = c.Usual, c.Proven
 	switch {
 	case c.Open:
+		f.recovery.left = c.Held
 	case c.Recovery > 0:
 		held := c.Held
 		if newOwner && now.Sub(c.ClosedAt) < patience(held) { // else most of it is drained
 			held += min(max(now.Sub(c.SavedAt), 0), ownOutage)
 		}
 		f.begin(now, held)
-		f.recovery.rate = c.Recovery
+		f.recovery.rate, f.recovery.left = c.Recovery, held
 	case newOwner && c.hasFailed() && c.Usual >= busyLeast: // else there is no backlog to speak of
 		f.begin(now, ownOutage)
 		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint

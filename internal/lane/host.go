@@ -64,9 +64,10 @@ type opening struct {
 
 // Seat is the place of a lane at its host.
 type Seat struct {
-	usual    float64 // live load of the lane when it opened
-	base     float64 // seconds that its answers take without load
-	queued   bool    // waits for its turn
+	usual    float64   // live load of the lane when it opened
+	since    time.Time // that its backlog is held
+	base     float64   // seconds that its answers take without load
+	queued   bool      // waits for its turn
 	inFlight int
 }
 
@@ -82,7 +83,7 @@ func (h *Host) Knows(now time.Time) bool {
 // returns the seats whose openings are the host's, and not theirs: they should
 // be pardoned.
 func (h *Host) Opened(now time.Time, s *Seat, l *Lane) []*Seat {
-	s.usual, s.base = l.flow.load.usual, l.ramp.base
+	s.usual, s.since, s.base = l.flow.load.usual, l.heldSince(), l.ramp.base
 	h.openings = slices.DeleteFunc(h.openings, func(o opening) bool {
 		return o.seat == s || now.Sub(o.at) > togetherWithin
 	})
@@ -161,7 +162,7 @@ func (h *Host) outgrow() {
 
 // joinedOpen takes lanes that opened together for those of a host that is down.
 func (h *Host) joinedOpen(s *Seat, l *Lane) {
-	s.usual, s.base = l.flow.load.usual, l.ramp.base
+	s.usual, s.since, s.base = l.flow.load.usual, l.heldSince(), l.ramp.base
 	together := slices.ContainsFunc(h.openings, func(o opening) bool { return o.at.Sub(l.openedAt).Abs() <= togetherWithin })
 	h.openings = append(h.openings, opening{seat: s, at: l.openedAt})
 	switch {
@@ -235,18 +236,24 @@ func (h *Host) Closed(now time.Time, s *Seat) []*Seat {
 	return slices.Clone(h.open)
 }
 
-// rise begins the recovery of the host: as hasty as its lanes are used to in sum.
+// rise begins the recovery of the host, by what its lanes are used to in sum, and as
+// hasty as their backlogs need.
 func (h *Host) rise(now time.Time) {
-	var usual float64
+	var usual, backlog float64
 	for _, o := range h.open {
 		usual += o.usual
+		backlog += o.usual * now.Sub(o.since).Seconds()
+	}
+	held := now.Sub(h.since)
+	if usual > 0 {
+		held = max(held, seconds(backlog/usual))
 	}
 	h.down, h.closedAt, h.streak = false, now, 0
 	h.flow.load.usual = usual
 	h.outgrow()
 	h.flow.refused.voidAt = time.Time{} // what it refused before may have had other reasons
 	h.room.begin(now, false)
-	h.flow.begin(now, now.Sub(h.since))
+	h.flow.begin(now, held)
 }
 
 // Ask reports whether the seat's lane may start a request now as far as the host

@@ -160,6 +160,30 @@ func TestHostRecoversAsOne(t *testing.T) {
 	}
 }
 
+// TestHostThatFallsInADrain: what its first outage has left is still to be drained after the
+// second, so it is in as much haste as that needs.
+func TestHostThatFallsInADrain(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 4, 5)
+	s.run(20 * time.Second)
+	outage := func(lasts, drain time.Duration) (waiting int) {
+		s.up = false
+		s.run(lasts)
+		s.up = true
+		s.run(drain)
+		for _, r := range s.rows {
+			waiting += r.road.l.Queued()
+		}
+		return waiting
+	}
+	if n := outage(20*time.Minute, 100*time.Second); n < 8000 {
+		t.Fatalf("%d of 24,000 wait after a bit of the drain, want more", n)
+	}
+	if n := outage(10*time.Second, 90*time.Second); n > 20 {
+		t.Errorf("%d still wait", n)
+	}
+}
+
 // TestHostIsAcquitted: two lanes that fall together do not take a third one with
 // them that works.
 func TestHostIsAcquitted(t *testing.T) {

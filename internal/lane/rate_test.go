@@ -197,6 +197,51 @@ func TestHasteIsBoundedByNeed(t *testing.T) {
 	}
 }
 
+// TestFallsInADrainForgetNoBacklog: what an outage has left is still to be drained after
+// the endpoint has fallen again, once the lane had recovered and once more soon after that,
+// and whatever the lane's owner dies in.
+func TestFallsInADrainForgetNoBacklog(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, wide()), 50, ok)
+	r.run(20*time.Second, nil)
+	die := func() {
+		queued := r.l.Queued()
+		r.l, r.flying = lane.Restore(wide(), r.l.Checkpoint(), r.now, 0.5, false), nil
+		r.await(queued)
+	}
+	fall := func(what string, lasts time.Duration, inOutage func()) {
+		r.outage(lasts / 2)
+		inOutage()
+		r.outage(lasts / 2)
+		for r.l.State() != lane.Closed {
+			r.run(time.Second, nil)
+		}
+		if held := r.l.Checkpoint().Held; held < 20*time.Minute {
+			t.Errorf("%s: in haste for %v, want those 20m that most of the backlog is from", what, held)
+		}
+	}
+	nothing := func() {}
+	fall("the first outage", 20*time.Minute, nothing)
+	r.run(65*time.Second, nil)
+	fall("the next one", 10*time.Second, nothing)
+	r.run(15*time.Second, nil)
+	fall("one soon after it", 10*time.Second, nothing)
+	r.run(5*time.Second, nil)
+	die()
+	fall("one after the owner died", 10*time.Second, nothing)
+	r.run(5*time.Second, nil)
+	fall("one in which the owner died", 10*time.Second, die)
+
+	for r.l.Queued() > 5 && r.now.Before(start.Add(time.Hour)) {
+		r.run(time.Second, nil)
+	}
+	r.outage(10 * time.Second)
+	r.run(5*time.Second, nil)
+	if held := r.l.Checkpoint().Held; held > 20*time.Second {
+		t.Errorf("in haste for %v after everything was drained, and an outage of 10s", held)
+	}
+}
+
 // TestCliffIsLearnt: what breaks an endpoint twice is known, and does not break it
 // in the outages after, under whoever owns the lane.
 func TestCliffIsLearnt(t *testing.T) {

@@ -35,7 +35,7 @@ type recovery struct {
 	want  float64       // what should do until ...
 	until time.Time     // ... then
 	held  time.Duration // how long the backlog was held
-	left  time.Duration // of that what an outage before has left, at most
+	left  time.Duration // how long what an outage before has left was held, 0: all is drained
 	oks   int           // successes since the close
 	// reopened counts openings in a row that came soon and that nothing explains;
 	// each halves the next start.
@@ -46,8 +46,7 @@ type recovery struct {
 // begin starts a recovery of a lane whose deliveries were held for so long. half
 // is that of a known ceiling, 0: there is none.
 func (r *recovery) begin(now time.Time, held time.Duration, d *loads, half float64) {
-	held += r.left
-	r.began, r.held, r.left, r.oks = now, held, 0, 0
+	r.began, r.held, r.oks = now, held, 0
 	r.want, r.until = max(2*recoveryLeast, need(d.usual, held, aim(held))), now.Add(patience(held))
 	if d.usual == 0 {
 		r.want = math.Inf(1) // nobody knows what is needed

@@ -201,7 +201,7 @@ func (l *Lane) open(now time.Time, u float64, reason OpenReason) {
 
 func (l *Lane) close(now time.Time) {
 	if !l.blocked.IsZero() {
-		l.flow.begin(now, now.Sub(l.blocked))
+		l.flow.begin(now, now.Sub(l.heldSince()))
 	}
 	l.state = Closed
 	l.gen++
@@ -216,6 +216,10 @@ func (l *Lane) close(now time.Time) {
 		l.Arrive(r)
 	}
 }
+
+// heldSince is since when the backlog of an open lane is held; one that an outage before
+// has left counts as if it had been held until this one began.
+func (l *Lane) heldSince() time.Time { return l.blocked.Add(-l.flow.recovery.left) }
 
 func (l *Lane) forgetSamples() {
 	l.streak, l.refusals = 0, 0
