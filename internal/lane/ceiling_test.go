@@ -315,6 +315,25 @@ func TestFlappingEndpointIsNotSuspected(t *testing.T) {
 	}
 }
 
+// TestSuspicionOfAGrowingLoad: a usual load that grows by a few percent in a recovery, as the
+// highest of many means does, makes no suspicion dear that was cheap; a new one does.
+func TestSuspicionOfAGrowingLoad(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct{ live, ceiling, want float64 }{{54, 62, 62}, {70, 75, 0}} {
+		r := flapping(t, lane.Checkpoint{Usual: 50}, 0)
+		r.run(20*time.Second, nil)
+		c := r.l.Checkpoint()
+		c.Breakage = lane.Breakage{Ceiling: x.ceiling, CeilingLearnt: x.ceiling, CeilingAt: start, Mark: x.ceiling, MarkAt: start}
+		r.l, r.flying = lane.Restore(wide(), c, r.now, 0.5, false), nil
+		r.outage(30 * time.Second)
+		r.live = x.live
+		r.run(time.Minute, nil)
+		if c := r.l.Checkpoint(); c.Ceiling != x.want {
+			t.Errorf("with %.0f/s instead of 50 the ceiling of %.0f is %.1f, want %.0f", x.live, x.ceiling, c.Ceiling, x.want)
+		}
+	}
+}
+
 // TestFlappingEndpointIsKnownBySameLoads: two crashes of an endpoint that flaps make a
 // ceiling only if they are at the same load; nearly the same is chance.
 func TestFlappingEndpointIsKnownBySameLoads(t *testing.T) {

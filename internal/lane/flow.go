@@ -147,8 +147,12 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 	f.grownAt = now
 	before := f.rate(now)
 	waits := now.Sub(f.shortAt) <= time.Second
+	if waits && f.load.usual > usualGrew*r.usual {
+		f.reconsider(now)
+	}
 	if r.rate > 0 {
 		if waits && calm && f.load.started.perSecond(now) >= inUse*r.rate {
+			r.needs(&f.load)
 			r.grow(now, passed, f.load.offered.latest())
 		}
 		if f.ceiling.load > 0 && r.rate >= f.ceiling.rate() || now.Sub(f.shortAt) > recoveryQuiet || r.rate > rateOff {
@@ -160,6 +164,15 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 	}
 	if f.rate(now) > before {
 		f.levelSince = now
+	}
+}
+
+// reconsider asks again whether a suspicion is cheap. If it is not, what it has kept back
+// goes on from half of it, so that a load that breaks the endpoint is seen to rise.
+func (f *flow) reconsider(now time.Time) {
+	r, kept := &f.recovery, f.ceiling.rate()
+	if f.ceiling.afford(f.load.usual, r.held, r.flaps(now)); f.ceiling.load == 0 && r.rate == 0 {
+		r.rate = kept / 2
 	}
 }
 

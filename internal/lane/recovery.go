@@ -24,6 +24,9 @@ const (
 	// flapsWithin: an endpoint that fell twice within this time although it had
 	// carried its load flaps.
 	flapsWithin = 10 * time.Minute
+	// usualGrew is by how much the usual load must have grown for a suspicion to be
+	// asked again whether it is cheap: that of a young lane is known late.
+	usualGrew = 1.25
 	// rateOff: a rate this high is none.
 	rateOff = 1e5
 )
@@ -32,6 +35,7 @@ const (
 type recovery struct {
 	rate  float64       // requests per second, 0: there is none
 	began time.Time     // the latest one
+	usual float64       // load at its beginning
 	want  float64       // what should do until ...
 	until time.Time     // ... then
 	held  time.Duration // how long the backlog was held
@@ -47,15 +51,26 @@ type recovery struct {
 // is that of a known ceiling, 0: there is none.
 func (r *recovery) begin(now time.Time, held time.Duration, d *loads, half float64) {
 	r.began, r.held, r.oks = now, held, 0
-	r.want, r.until = max(2*recoveryLeast, need(d.usual, held, aim(held))), now.Add(patience(held))
-	if d.usual == 0 {
-		r.want = math.Inf(1) // nobody knows what is needed
-	}
+	r.usual, r.until = d.usual, now.Add(patience(held))
+	r.needs(d)
 	r.rate = max(d.usual, recoveryLeast, half)
 	if r.flaps(now) {
 		r.rate = max(r.rate, min(r.want, d.borne(now)))
 	} else {
 		r.rate = max(recoveryFloor, r.rate/math.Exp2(float64(r.reopened)))
+	}
+}
+
+// needs takes what drains the backlog beside the usual load for what should do. Where
+// none had been carried before, what comes in is the best that is known of it.
+func (r *recovery) needs(d *loads) {
+	usual := d.usual
+	if r.usual == 0 {
+		usual = max(usual, d.offered.latest())
+	}
+	r.want = max(2*recoveryLeast, need(usual, r.held, aim(r.held)))
+	if usual == 0 {
+		r.want = math.Inf(1)
 	}
 }
 
