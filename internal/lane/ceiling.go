@@ -146,7 +146,7 @@ type circumstances struct {
 	recovering bool // it had just closed
 	steady     bool // the load was carried a moment ago
 	flaps      bool // the endpoint has fallen by itself, and again
-	kept       bool // the rate has kept a backlog back
+	fellBelow  bool // the rate has kept a backlog back, and the endpoint fell by itself not long before
 }
 
 // blame asks what the load has to do with it that a lane opens, and reports
@@ -154,7 +154,7 @@ type circumstances struct {
 func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 	near := c.suspect >= (1-alike)*c.learnt
 	testing := c.load > c.learnt && near
-	if c.sure() && near && !testing && c.inVain(now, when.kept && c.rate() < recoverySpare*d.usual) {
+	if c.sure() && near && !testing && c.inVain(now, when.fellBelow && c.rate() < recoverySpare*d.usual) {
 		return false
 	}
 	rising := !when.steady && (when.recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))

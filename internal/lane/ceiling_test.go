@@ -137,9 +137,9 @@ func underCeiling(t *testing.T, live float64) *road {
 func vainCeiling(t *testing.T) *road {
 	t.Helper()
 	r := underCeiling(t, 100)
-	r.below(1, 2*time.Minute)
+	r.below(2, 2*time.Minute)
 	if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 60 {
-		t.Fatalf("after an outage below it the ceiling is %.1f, the mark %.1f; want none, and 60", c.Ceiling, c.Mark)
+		t.Fatalf("after two outages below it the ceiling is %.1f, the mark %.1f; want none, and 60", c.Ceiling, c.Mark)
 	}
 	return r
 }
