@@ -76,6 +76,9 @@ func TestSessionEndsUnderAnOpenPage(t *testing.T) {
 		t.Errorf("after logging in the page is %s, want %s", b.path(), page)
 	}
 
+	b.eventually("the page is live", b.live)
+	b.press("p") // a live page would find out before its form is sent, on a busy machine
+	b.eventually("the page is paused", func() bool { return b.has("#live.paused") })
 	yesterday := time.Now().Add(-25 * time.Hour)
 	b.keep(v, yesterday, yesterday)
 	b.submit("send a form of yesterday", 200, click("form[action*='/pause'] button"))
