@@ -171,7 +171,8 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 // goes on from half of it, so that a load that breaks the endpoint is seen to rise.
 func (f *flow) reconsider(now time.Time) {
 	r, kept := &f.recovery, f.ceiling.rate()
-	if f.ceiling.afford(f.load.usual, r.held, r.flaps(now)); f.ceiling.load == 0 && r.rate == 0 {
+	f.ceiling.afford(f.load.usual, r.held, r.flaps(now))
+	if f.ceiling.load == 0 && r.rate == 0 {
 		r.rate = kept / 2
 	}
 }

@@ -345,12 +345,12 @@ func TestYoungLaneKnowsItsLoad(t *testing.T) {
 // traffic is drained as soon as that of any other, and teaches nothing that is not so.
 func TestOutageOfAYoungLane(t *testing.T) {
 	t.Parallel()
-	for _, age := range []time.Duration{0, 1, 2, 3, 4, 5, 7, 10, 12} {
+	for _, age := range []int{0, 1, 2, 3, 4, 5, 7, 10, 12} {
 		for within := range 4 { // a second of the clock
 			crashes, r := 0, newRoad(drive(t, wide()), 50, nil)
 			r.now = r.now.Add(time.Duration(within) * 250 * time.Millisecond)
 			r.nextLive, r.answer = r.now, r.cliff(100, &crashes)
-			r.run(age*time.Second, nil)
+			r.run(time.Duration(age)*time.Second, nil)
 			r.outage(30 * time.Second)
 			from := r.now
 			for r.l.Queued() > 5 || r.l.State() != lane.Closed {
