@@ -40,7 +40,7 @@ const (
 	// An endpoint that breaks vainMost times within vainWithin although it was kept
 	// below its ceiling breaks for reasons of its own, and the ceiling may be none.
 	// Once is enough where a backlog waits behind a ceiling that leaves it next to
-	// nothing: it would not end. If it is learnt again it takes vainMore times as many:
+	// nothing, and the endpoint fell by itself not long before. If it is learnt again it takes vainMore times as many:
 	// the endpoint may have both.
 	vainMost   = 3
 	vainMore   = 3
