@@ -149,7 +149,7 @@ func (c Checkpoint) Moved(since Checkpoint) bool {
 // ratesMoved is a change of a rate that matters. The usual load comes and goes,
 // and is worth a row only now and then.
 func (c Checkpoint) ratesMoved(since Checkpoint) bool {
-	return moved(c.Pace, since.Pace) || c.Breakage.moved(&since.Breakage) || c.HostLearnt.moved(since.HostLearnt) || moved(c.Recovery, since.Recovery) ||
+	return moved(c.Pace, since.Pace) || c.Breakage.moved(&since.Breakage) || c.HostLearnt.moved(since.HostLearnt) || moved(c.Recovery, since.Recovery) || c.Held > 0 != (since.Held > 0) ||
 		max(c.Usual, since.Usual) > 2*min(c.Usual, since.Usual)
 }
 

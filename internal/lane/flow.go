@@ -191,7 +191,7 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	f.before.ceiling, f.before.recovery = f.ceiling, *r
 	if !recovering {
 		r.left = 0
-		if f.load.emptyAt.Before(r.began) { // there is a backlog left of the outage before
+		if f.drains() {
 			r.left = r.held
 		}
 	}
@@ -226,11 +226,14 @@ func (f *flow) forget() {
 	f.host.rate = 0
 }
 
+// drains reports whether there is a backlog left of the outage before.
+func (f *flow) drains() bool { return f.load.emptyAt.Before(f.recovery.began) }
+
 // save adds what outlives the owner to a checkpoint.
 func (f *flow) save(c *Checkpoint) {
 	c.Pace, c.PaceSlowStart, c.ThrottledAt, c.RetryAfter = f.refused.learnt, f.refused.slowStart, f.refused.at, f.refused.asked
 	c.Usual, c.Proven = f.load.usual, f.load.proven
-	if c.Recovery, c.Held = f.recovery.rate, f.recovery.left; c.Recovery > 0 {
+	if c.Recovery, c.Held = f.recovery.rate, f.recovery.left; c.Recovery > 0 || !c.Open && f.drains() {
 		c.Held = f.recovery.held
 	}
 	c.Breakage = f.ceiling.save()
@@ -253,6 +256,8 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 		}
 		f.begin(now, held)
 		f.recovery.rate, f.recovery.left = c.Recovery, held
+	case c.Held > 0: // it has found that it bears the backlog as fast as it is sent
+		f.recovery.began, f.recovery.held = now, c.Held
 	case newOwner && c.hasFailed() && c.Usual >= busyLeast: // else there is no backlog to speak of
 		f.begin(now, ownOutage)
 		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint

@@ -79,3 +79,45 @@ func TestOwnersThatDieAllTheTime(t *testing.T) {
 		t.Errorf("20 owners, each for 5 s: held for %v, want %v", c.Held, want)
 	}
 }
+
+// TestNewOwnerOfADrainWithoutARate: an endpoint that already bears its backlog as fast as
+// the limit lets it is not paced because its lane has another owner. When the backlog is
+// drained, one that comes from our own absence is.
+func TestNewOwnerOfADrainWithoutARate(t *testing.T) {
+	t.Parallel()
+	cfg := wide()
+	cfg.Limit = 15
+	r := newRoad(drive(t, cfg), 50, ok)
+	r.latency = 200 * time.Millisecond // 75 per second is all it gets
+	r.run(time.Minute, nil)
+	r.outage(10 * time.Minute)
+	for r.l.State() != lane.Closed || r.l.Checkpoint().Recovery > 0 {
+		r.run(time.Second, nil)
+	}
+	drained := false
+	for range 30 {
+		saved := r.l.Checkpoint()
+		saved.SavedAt = r.now
+		if drained = r.l.Queued() == 0; drained == (saved.Held > 0) {
+			t.Fatalf("%d are waiting, and what they were held is saved as %v", r.l.Queued(), saved.Held)
+		}
+		next := lane.Restore(cfg, saved, r.now, 0.5, true)
+		if c := next.Checkpoint(); (c.Recovery > 0) != drained {
+			t.Errorf("with %d waiting a new owner sends at %.1f per second, want a rate if and only if none are", r.l.Queued(), c.Recovery)
+		}
+		if drained {
+			break
+		}
+		if again := next.Checkpoint(); again.Held != saved.Held || saved.Moved(again) {
+			t.Errorf("a new owner saves that they were held for %v, the one before %v", again.Held, saved.Held)
+		}
+		ended := saved
+		if ended.Held = 0; !ended.Moved(saved) {
+			t.Error("that the backlog is drained is not worth saving")
+		}
+		r.run(2*time.Minute, nil)
+	}
+	if !drained {
+		t.Fatalf("%d are still waiting after an hour", r.l.Queued())
+	}
+}
