@@ -139,6 +139,17 @@ func (r *runner) hostAllows(now time.Time) (bool, time.Time) {
 	return h.state.Ask(now, &r.seat.seat)
 }
 
+// hostOffered tells the host what has arrived at the lane.
+func (r *runner) hostOffered(ref lane.Ref) {
+	if r.seat == nil || !r.seat.host.knows.Load() {
+		return
+	}
+	h := r.seat.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.Arrived(ref)
+}
+
 // hostTurnPassed lets another lane of the host probe: this one may and cannot.
 func (r *runner) hostTurnPassed(now time.Time) {
 	if r.seat == nil || !r.seat.host.knows.Load() || r.lane.State() == lane.Closed {

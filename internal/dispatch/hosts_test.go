@@ -53,6 +53,27 @@ func TestEndpointsOfOneHostRecoverAsOne(t *testing.T) {
 	})
 }
 
+// TestYoungEndpointsOfOneHost: a host that falls after a moment of traffic learns in its
+// recovery what its endpoints are used to.
+func TestYoungEndpointsOfOneHost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var dest switched
+		dest.up.Store(true)
+		r := newRig(t, dest.answer)
+		defer r.close()
+		all := r.neighbours()
+		r.traffic(all, 20, 3*time.Second)
+		dest.up.Store(false)
+		held := r.traffic(all, 20, 30*time.Second)
+		dest.up.Store(true)
+		r.traffic(all, 20, 110*time.Second)
+		if n := r.count(held)[hook.Delivered]; n != len(held) {
+			t.Errorf("%d of %d delivered", n, len(held))
+		}
+	})
+}
+
 // TestNewOwnerOfOneHost: endpoints that fell together are one host for the next owner,
 // too: one of them probes for all, and they come back as slowly.
 func TestNewOwnerOfOneHost(t *testing.T) {

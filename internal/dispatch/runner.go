@@ -114,7 +114,9 @@ func (r *runner) enqueue(now time.Time, it *window.Item) {
 		r.lane.Manual(now, refOf(it))
 		return
 	}
-	r.lane.Arrive(refOf(it))
+	ref := refOf(it)
+	r.lane.Arrive(ref)
+	r.hostOffered(ref)
 }
 
 func refOf(it *window.Item) lane.Ref {

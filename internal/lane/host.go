@@ -21,15 +21,18 @@ const (
 	// askAgain when to ask after an answer that nobody can foresee.
 	turnLost = 50 * time.Millisecond
 	askAgain = turnLost / 10
+	// watchedFor is how long the load on a host is counted after it was down: if it
+	// falls again, we want to know at what.
+	watchedFor = time.Hour
 	// carefulFor is how long there was room enough before it need not be bounded.
 	carefulFor = 5 * time.Second
 )
 
-// Host is the control state of an address that several lanes send to. It has
-// nothing to say until lanes of it open together; then one of them probes for
-// all, they close one after the other, and the sum of what they send follows
-// the same rules as the rate of a lane. What they have in flight is bounded in
-// sum, too, then and when they have come from another owner.
+// Host is the control state of an address that several lanes send to. It knows
+// nothing until lanes of it open together; then one of them probes for all, they
+// close one after the other, and the sum of what they send follows the same rules
+// as the rate of a lane. What they have in flight is bounded in sum, too, then and
+// when they have come from another owner.
 //
 // It is used by one goroutine at a time.
 type Host struct {
@@ -71,10 +74,10 @@ type Seat struct {
 	inFlight int
 }
 
-// Knows reports whether the host has anything to say.
+// Knows reports whether the host has anything to say, or is watched.
 func (h *Host) Knows(now time.Time) bool {
 	f := &h.flow
-	return h.down || f.recovery.rate > 0 || !now.After(h.carefulUntil) || f.ceiling.load > 0 || f.refused.rate(now) > 0 ||
+	return h.down || now.Sub(h.closedAt) <= watchedFor || !now.After(h.carefulUntil) || f.recovery.rate > 0 || f.ceiling.load > 0 || f.refused.rate(now) > 0 ||
 		f.ceiling.mark > 0 && now.Sub(f.ceiling.markAt) <= markFor ||
 		len(h.openings) > 0 && now.Sub(h.openings[len(h.openings)-1].at) <= togetherWithin
 }
@@ -254,6 +257,14 @@ func (h *Host) rise(now time.Time) {
 	h.flow.refused.voidAt = time.Time{} // what it refused before may have had other reasons
 	h.room.begin(now, false)
 	h.flow.begin(now, held)
+}
+
+// Arrived notes what arrives at a lane of the host, by which it learns in a recovery
+// what its lanes are used to: they may have been too young to know it.
+func (h *Host) Arrived(r Ref) {
+	if r.isNew() {
+		h.flow.load.arrive(r.FirstDue)
+	}
 }
 
 // Ask reports whether the seat's lane may start a request now as far as the host

@@ -250,8 +250,10 @@ func (l *Lane) Arrive(r Ref) {
 // isLive tells events of a healthy time from the backlog of an outage, which
 // must not delay them.
 func (l *Lane) isLive(r Ref) bool {
-	return l.state == Closed && r.FailedAttempts == 0 && !r.Replay && r.FirstDue.After(l.lastBad)
+	return l.state == Closed && r.isNew() && r.FirstDue.After(l.lastBad)
 }
+
+func (r *Ref) isNew() bool { return r.FailedAttempts == 0 && !r.Replay && !r.Manual }
 
 // Return puts back a delivery whose probe failed; it stays held, ahead of the
 // rest of the backlog.

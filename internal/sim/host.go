@@ -50,6 +50,13 @@ func (l *law) hostAllows(now time.Time) (bool, time.Time) {
 	}
 }
 
+// hostOffered tells the host what has arrived at the lane.
+func (l *law) hostOffered(r lane.Ref) {
+	if l.host != nil && l.host.Knows(l.w.clock()) {
+		l.host.Arrived(r)
+	}
+}
+
 func (l *law) hostStarted(now time.Time) float64 {
 	if l.host == nil || !l.host.Knows(now) {
 		return 0

@@ -124,6 +124,7 @@ func (l *law) arrive(e *event) {
 		return // the next owner reads it from disk
 	}
 	l.lane.Arrive(ref(e))
+	l.hostOffered(ref(e))
 	l.pump()
 }
 
