@@ -85,9 +85,11 @@ func (c *ceiling) sure() bool { return c.load > 0 && c.wait > 0 }
 func (c *ceiling) rate() float64 { return ceilingShare * c.load }
 
 // afford gives up a suspicion that would make the drain too long, or that has another
-// explanation: the endpoint flaps.
+// explanation: the endpoint flaps. What broke it is known to a request or so, which is
+// much of a small load and nothing of a large one.
 func (c *ceiling) afford(usual float64, held time.Duration, flaps bool) {
-	if c.load > 0 && !c.sure() && (flaps || c.rate() < need(usual, held, affordable)) {
+	least := need(usual, held, affordable) + 1
+	if c.load > 0 && !c.sure() && (flaps || c.load < least) {
 		c.load = 0
 	}
 }

@@ -334,6 +334,26 @@ func TestSuspicionOfAGrowingLoad(t *testing.T) {
 	}
 }
 
+// TestSuspicionThatIsCheapEnough: a suspicion is weighed by the load itself, less a request
+// that it may be wrong by. So a large one is obeyed although the usual load is the highest
+// of many means, and a small one that leaves the live load next to nothing is not.
+func TestSuspicionThatIsCheapEnough(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct{ usual, ceiling, want float64 }{{86, 98.7, 98.7}, {88, 98.7, 0}, {16, 20, 20}, {17, 20, 0}} {
+		r := newRoad(drive(t, wide()), x.usual, ok)
+		r.l = lane.Restore(wide(), lane.Checkpoint{
+			Usual: x.usual, Proven: x.usual, Breakage: lane.Breakage{Ceiling: x.ceiling, CeilingLearnt: x.ceiling, CeilingAt: start, Mark: x.ceiling, MarkAt: start},
+		}, r.now, 0.5, false)
+		r.outage(30 * time.Second)
+		for r.l.State() != lane.Closed {
+			r.run(10*time.Millisecond, nil)
+		}
+		if c := r.l.Checkpoint(); c.Ceiling != x.want {
+			t.Errorf("used to %.0f/s, held for %v, with a suspicion of %.1f: the ceiling is %.1f, want %.1f", x.usual, c.Held, x.ceiling, c.Ceiling, x.want)
+		}
+	}
+}
+
 // TestFlappingEndpointIsKnownBySameLoads: two crashes of an endpoint that flaps make a
 // ceiling only if they are at the same load; nearly the same is chance.
 func TestFlappingEndpointIsKnownBySameLoads(t *testing.T) {
