@@ -246,6 +246,11 @@ func TestNewOwnerOfAHostThatRecovers(t *testing.T) {
 			}
 		}
 	}
+	c.Recovery = 0 // of the lanes: it was in nobody's way beside that of the host
+	if s := joined(t, 3, c); s.h.Rate(s.now) != 40 {
+		t.Errorf("the host is paced to %.1f where its lanes drain without a rate, want the 40 that it was at", s.h.Rate(s.now))
+	}
+	c.Recovery = 20
 	c.SavedAt = start.Add(-time.Hour)
 	if late := joined(t, 3, c); late.h.Rate(late.now) != 0 {
 		t.Errorf("the host is paced to %.1f as it was an hour ago", late.h.Rate(late.now))

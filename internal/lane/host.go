@@ -139,7 +139,7 @@ func (h *Host) Joined(now time.Time, s *Seat, l *Lane, newOwner bool) {
 	if h.joined > 1 {
 		h.carefulUntil = now.Add(ownOutage)
 	}
-	if saved.rate > 0 && l.flow.recovery.rate > 0 {
+	if saved.rate > 0 && l.flow.drains() {
 		h.goOn(now, saved.rate, l)
 	}
 }
