@@ -144,6 +144,30 @@ func vainCeiling(t *testing.T) *road {
 	return r
 }
 
+// TestFallBeforeTheCeiling: what the endpoint did before a ceiling was learnt says nothing
+// about it. Two falls below it do.
+func TestFallBeforeTheCeiling(t *testing.T) {
+	t.Parallel()
+	r, crashes := newRoad(drive(t, wide()), 50, ok), 0
+	r.l = lane.Restore(wide(), lane.Checkpoint{Usual: 50, Breakage: lane.Breakage{Mark: 60, MarkAt: start}}, r.now, 0.5, false)
+	r.run(20*time.Second, nil)
+	r.outage(10 * time.Second)
+	r.run(time.Minute, nil)
+	r.live, r.answer = 100, r.cliff(60, &crashes)
+	for crashes == 0 {
+		r.run(10*time.Millisecond, nil)
+	}
+	r.run(30*time.Second, nil)
+	r.answer = ok
+	for falls, known := range []bool{true, true, false} {
+		if c := r.l.Checkpoint(); c.CeilingSure() != known {
+			t.Fatalf("after %d falls below it: ceiling %.1f, known: %v, want %v", falls, c.Ceiling, c.CeilingSure(), known)
+		}
+		r.outage(10 * time.Second)
+		r.run(time.Minute, nil)
+	}
+}
+
 // TestCeilingThatLeavesEnough: one of which a quarter is left for a backlog is
 // forgotten when it has not helped three times.
 func TestCeilingThatLeavesEnough(t *testing.T) {

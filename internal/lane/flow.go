@@ -198,7 +198,10 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
 	steady := seen && (f.level() || f.ceiling.steady(now, r.began, &f.load))
-	when := circumstances{recovering: recovering, steady: steady, flaps: r.flaps(now), fellBelow: f.keeps(now) && now.Sub(r.own[0]) <= flapsWithin}
+	when := circumstances{
+		recovering: recovering, steady: steady, flaps: r.flaps(now),
+		fellBelow: f.keeps(now) && now.Sub(r.own[0]) <= flapsWithin && r.own[0].After(f.ceiling.at),
+	}
 	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, when, &f.load); {
 	case explained:
 		r.reopened = 0

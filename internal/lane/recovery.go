@@ -12,7 +12,8 @@ const (
 	recoveryLeast   = 5.0 // a start is not below, where nothing is known
 	recoveryFloor   = 1.0
 	recoveryDouble  = 5 * time.Second
-	recoveryLeisure = 25 * time.Second // doubling time beyond the need
+	recoveryCatchUp = recoveryDouble / 2 // below what comes in
+	recoveryLeisure = 25 * time.Second   // doubling time beyond the need
 	recoveryAim     = 60 * time.Second
 	// recoveryQuiet: a recovery that was in nobody's way for so long is over.
 	recoveryQuiet = 30 * time.Second
@@ -101,9 +102,12 @@ func need(usual float64, held, within time.Duration) float64 {
 	return usual * (1 + held.Seconds()/within.Seconds())
 }
 
-// grow raises the rate while it is in use. offered is the live load that comes in.
+// grow raises the rate while it is in use. offered is the live load that comes in: the
+// endpoint has to bear that anyway, so it is reached soon unless a recovery has failed.
 func (r *recovery) grow(now time.Time, passed time.Duration, offered float64) {
 	switch {
+	case r.rate < min(r.want, offered) && r.reopened == 0:
+		r.rate = min(r.want, r.rate*doubling(passed, recoveryCatchUp))
 	case r.rate < r.want:
 		r.rate = min(r.want, r.rate*doubling(passed, recoveryDouble))
 	case now.After(r.until) || r.rate < recoverySpare*offered:
