@@ -45,7 +45,16 @@ const (
 	vainMost   = 3
 	vainMore   = 3
 	vainWithin = time.Hour
+	// lowerLeast is how much of the usual load a ceiling leaves at least that is lowered:
+	// what falls at less falls by itself.
+	lowerLeast = 1.15
+	lowerFirst = 0.75 // of the load at the fall, at least what is left the first time
 )
+
+// lowerBy is what is kept of the mean of a drain that ended in a fall although nothing
+// rose: the limit may be one of many seconds, which the load of one says nothing of, and
+// from fall to fall it is taken for longer.
+var lowerBy = [...]float64{0.9, 0.75, 0.6, 0.5, 0.4}
 
 // ceiling is the load that broke the endpoint, as far as is known.
 type ceiling struct {
@@ -55,13 +64,15 @@ type ceiling struct {
 	wait   time.Duration // age at which it may be tested; 0: a suspicion
 	inWay  time.Duration // how long it was in the way since then
 
-	mark    float64 // load at the latest opening that had to do with it
-	markAt  time.Time
-	suspect float64 // load before the running streak of failures
+	mark        float64 // load at the latest opening that had to do with it
+	markAt      time.Time
+	markPressed bool    // that was in a drain
+	suspect     float64 // load before the running streak of failures
 
 	vain      int // openings below it
 	vainAt    time.Time
 	vainLimit int // how many make it none, if it has been that before
+	lowered   int // how often in a row
 }
 
 // save is what outlives the owner.
@@ -80,6 +91,9 @@ func restoreCeiling(b *Breakage) ceiling {
 }
 
 func (c *ceiling) sure() bool { return c.load > 0 && c.wait > 0 }
+
+// near reports whether the load before the failures was about what broke it before, or more.
+func (c *ceiling) near() bool { return c.suspect >= (1-alike)*c.learnt }
 
 // rate is what may be sent, 0: anything.
 func (c *ceiling) rate() float64 { return ceilingShare * c.load }
@@ -149,14 +163,20 @@ type circumstances struct {
 	steady     bool // the load was carried a moment ago
 	flaps      bool // the endpoint has fallen by itself, and again
 	fellBelow  bool // the rate has kept a backlog back, and the endpoint fell by itself not long before
+	// sustained is the mean of what was carried since the lane closed, by a drain that
+	// did not end. 0: there was none, or the endpoint is known to fall without one.
+	sustained float64
 }
 
 // blame asks what the load has to do with it that a lane opens, and reports
 // whether it explains it.
 func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
-	near := c.suspect >= (1-alike)*c.learnt
-	testing := c.load > c.learnt && near
-	if c.sure() && near && !testing && c.inVain(now, when.fellBelow && c.rate() < recoverySpare*d.usual) {
+	testing := c.load > c.learnt && c.near()
+	below := c.sure() && c.near() && !testing
+	if c.suspect >= 2 && when.sustained > 0 && !testing && (below || when.steady) {
+		return c.lower(now, when, d)
+	}
+	if below && c.inVain(now, when.fellBelow && c.rate() < recoverySpare*d.usual) {
 		return false
 	}
 	rising := !when.steady && (when.recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
@@ -164,10 +184,13 @@ func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 		return false // it has just carried this, or more
 	}
 	if now.Sub(c.markAt) > markFor {
-		c.mark = 0
+		c.mark, c.markPressed = 0, false
+	}
+	if when.sustained > 0 && c.markPressed && !c.sure() && !c.same(c.suspect, when.flaps) {
+		c.suspect = min(c.suspect, max(c.mark, lowerLeast*d.usual)) // which breaks it at the lower load, too
 	}
 	explained := c.learn(now, testing, when.flaps, d)
-	c.mark, c.markAt = c.suspect, now
+	c.mark, c.markAt, c.markPressed = c.suspect, now, when.sustained > 0
 	return explained
 }
 
@@ -183,8 +206,38 @@ func (c *ceiling) inVain(now time.Time, dear bool) bool {
 	if enough := c.vain >= limit || dear && c.vainLimit == 0; !enough {
 		return false
 	}
-	*c = ceiling{mark: c.learnt, markAt: now, vainLimit: vainMore * limit}
+	c.giveUp(now)
 	return true
+}
+
+func (c *ceiling) giveUp(now time.Time) {
+	*c = ceiling{mark: c.learnt, markAt: now, vainLimit: vainMore * max(c.vainLimit, vainMost)}
+}
+
+// lower takes what a drain has carried on average for what was too much, and reports
+// whether that explains its end: the first time it is a suspicion. So many in a row are
+// none: the endpoint falls by itself.
+func (c *ceiling) lower(now time.Time, when circumstances, d *loads) bool {
+	if now.Sub(c.at) > vainWithin {
+		c.lowered = 0
+	}
+	if c.lowered == len(lowerBy) {
+		c.giveUp(now)
+		return false
+	}
+	load := lowerBy[c.lowered] * when.sustained
+	if c.lowered == 0 && c.sure() { // much of that mean is the rise
+		load = max(load, lowerFirst*c.suspect)
+	}
+	c.lowered++
+	c.suspect = min(c.suspect, max(load, lowerLeast*d.usual))
+	var wait time.Duration
+	if c.mark > 0 && now.Sub(c.markAt) <= markFor {
+		wait = sureFor
+	}
+	c.set(now, wait, d)
+	c.mark, c.markAt, c.markPressed = c.suspect, now, true
+	return c.sure()
 }
 
 func (c *ceiling) learn(now time.Time, testing, flaps bool, d *loads) bool {

@@ -10,8 +10,8 @@ import (
 )
 
 // TestSteadyLoadIsNotToBlame: what was carried a moment ago does not break an
-// endpoint, so an outage under a steady load sets no ceiling, nor does one in a
-// recovery that goes on at a steady rate.
+// endpoint, so an outage under a steady load sets no ceiling, and one in a recovery
+// that goes on at a steady rate is no more than a reason to suspect it.
 func TestSteadyLoadIsNotToBlame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -26,7 +26,7 @@ func TestSteadyLoadIsNotToBlame(t *testing.T) {
 		}
 		r.run(25*time.Second, nil)
 		r.outage(10 * time.Second)
-		if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 0 {
+		if c := r.l.Checkpoint(); c.CeilingSure() {
 			rt.Fatalf("ceiling %.1f and mark %.1f after an outage in a steady recovery", c.Ceiling, c.Mark)
 		}
 	})
@@ -176,8 +176,8 @@ func TestCeilingThatLeavesEnough(t *testing.T) {
 	r.run(20*time.Second, nil)
 	r.outage(10 * time.Second) // far below it: a backlog, and nothing else
 	r.below(3, 20*time.Second) // while that drains
-	if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark != 60 {
-		t.Errorf("after three outages below it the ceiling is %.1f, the mark %.1f; want none, and 60", c.Ceiling, c.Mark)
+	if c := r.l.Checkpoint(); c.Ceiling != 0 || c.Mark < 51 || c.Mark > 60 {
+		t.Errorf("after three outages below it the ceiling is %.1f, the mark %.1f; want none, and what it was", c.Ceiling, c.Mark)
 	}
 }
 
@@ -255,25 +255,31 @@ func TestFlappingEndpointGetsBackWhatItCarried(t *testing.T) {
 
 // TestLevelRateIsNotBlamed: a recovery that has reached what it wants stays there. An
 // endpoint that falls after some seconds of that has carried it, though the mean of
-// ten seconds still rises.
+// ten seconds still rises: less of it is suspected. After minutes none of it is.
 func TestLevelRateIsNotBlamed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		after time.Duration // of the close
-		mark  bool
-	}{"while it grows": {2 * time.Second, true}, "some seconds later": {9 * time.Second, false}} {
+		after       time.Duration // of the close
+		least, most float64       // of the load at the fall
+	}{
+		"while it grows":     {2 * time.Second, 0.95, 1.02},
+		"some seconds later": {25 * time.Second, 0.5, 0.7},
+		"a minute later":     {70 * time.Second, 0.7, 0.9},
+		"minutes later":      {2 * time.Minute, 0, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRoad(drive(t, wide()), 100, ok)
 			r.run(time.Minute, nil)
-			r.outage(30 * time.Second)
+			r.outage(30 * time.Minute)
 			for r.l.State() != lane.Closed {
 				r.run(10*time.Millisecond, nil)
 			}
 			r.run(tc.after, nil)
+			load := float64(r.load(r.now))
 			r.outage(10 * time.Second)
-			if c := r.l.Checkpoint(); (c.Mark > 0) != tc.mark {
-				t.Errorf("the mark is %.0f, want one: %v", c.Mark, tc.mark)
+			if c := r.l.Checkpoint(); c.Mark < tc.least*load || c.Mark > tc.most*load {
+				t.Errorf("the mark is %.0f after a fall at %.0f/s, want %.0f to %.0f", c.Mark, load, tc.least*load, tc.most*load)
 			}
 		})
 	}

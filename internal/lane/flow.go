@@ -189,11 +189,11 @@ func (f *flow) level() bool {
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	r := &f.recovery
 	f.before.ceiling, f.before.recovery = f.ceiling, *r
-	if !recovering {
+	switch {
+	case !f.drains():
 		r.left = 0
-		if f.drains() {
-			r.left = r.held
-		}
+	case !recovering:
+		r.left = r.held
 	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
@@ -201,6 +201,12 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	when := circumstances{
 		recovering: recovering, steady: steady, flaps: r.flaps(now),
 		fellBelow: f.keeps(now) && now.Sub(r.own[0]) <= flapsWithin && r.own[0].After(f.ceiling.at),
+	}
+	switch pressed := f.pressed(now); {
+	case !pressed && seen:
+		r.fellAtEase(now)
+	case pressed && !r.frail(now):
+		when.sustained = float64(r.oks) / max(1, now.Sub(r.began).Seconds())
 	}
 	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, when, &f.load); {
 	case explained:
@@ -214,9 +220,20 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	return steady
 }
 
+// pressed reports whether the endpoint has fallen in a drain, and at clearly more than
+// what it is used to.
+func (f *flow) pressed(now time.Time) bool {
+	clearly := recoverySpare
+	if f.ceiling.load > 0 && f.ceiling.near() { // that may be near to what it is used to
+		clearly = lowerLeast
+	}
+	return (f.drains() || f.keeps(now)) && now.Sub(f.recovery.began) < pressedFor && f.ceiling.suspect >= clearly*f.load.usual
+}
+
 // pardon takes back what the latest opening has taught.
 func (f *flow) pardon() {
-	f.ceiling, f.recovery.reopened, f.recovery.own = f.before.ceiling, f.before.recovery.reopened, f.before.recovery.own
+	r, before := &f.recovery, &f.before.recovery
+	f.ceiling, r.reopened, r.own, r.atEase = f.before.ceiling, before.reopened, before.own, before.atEase
 }
 
 // resume goes on as if the latest opening had not been.
@@ -236,8 +253,11 @@ func (f *flow) drains() bool { return f.load.emptyAt.Before(f.recovery.began) }
 func (f *flow) save(c *Checkpoint) {
 	c.Pace, c.PaceSlowStart, c.ThrottledAt, c.RetryAfter = f.refused.learnt, f.refused.slowStart, f.refused.at, f.refused.asked
 	c.Usual, c.Proven = f.load.usual, f.load.proven
-	if c.Recovery, c.Held = f.recovery.rate, f.recovery.left; c.Recovery > 0 || !c.Open && f.drains() {
+	switch c.Recovery = f.recovery.rate; {
+	case c.Recovery > 0 || !c.Open && f.drains():
 		c.Held = f.recovery.held
+	case c.Open:
+		c.Held = f.recovery.left
 	}
 	c.Breakage = f.ceiling.save()
 	c.Host, c.HostLearnt = f.host.rate, f.host.learnt
@@ -260,7 +280,7 @@ func (f *flow) restore(now time.Time, c *Checkpoint, newOwner bool) {
 		f.begin(now, held)
 		f.recovery.rate, f.recovery.left = c.Recovery, held
 	case c.Held > 0: // it has found that it bears the backlog as fast as it is sent
-		f.recovery.began, f.recovery.held = now, c.Held
+		f.recovery.began, f.recovery.held, f.recovery.left = now, c.Held, c.Held
 	case newOwner && c.hasFailed() && c.Usual >= busyLeast: // else there is no backlog to speak of
 		f.begin(now, ownOutage)
 		f.recovery.rate = max(f.recovery.rate, c.Proven) // our outage says nothing about the endpoint

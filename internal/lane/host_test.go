@@ -196,8 +196,38 @@ func TestHostThatFallsInADrain(t *testing.T) {
 	if n := outage(20*time.Minute, 100*time.Second); n < 8000 {
 		t.Fatalf("%d of 24,000 wait after a bit of the drain, want more", n)
 	}
-	if n := outage(10*time.Second, 90*time.Second); n > 20 {
+	if n := outage(10*time.Second, 2*time.Minute); n > 20 {
 		t.Errorf("%d still wait", n)
+	}
+}
+
+// TestOutagesOfAHostSayNothingOfItsLanes: one of them that falls in a drain of its own is
+// suspected of what it was sent, whatever the host did before.
+func TestOutagesOfAHostSayNothingOfItsLanes(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, 4, 20)
+	s.run(time.Minute)
+	for range 2 {
+		s.up = false
+		s.run(10 * time.Second)
+		s.up = true
+		s.run(3 * time.Minute)
+	}
+	one := s.rows[0].road
+	alone := func(lasts time.Duration) {
+		up := one.answer
+		one.answer = func(int) lane.Outcome { return lane.Outcome{Class: hook.Down} }
+		s.run(lasts)
+		one.answer = up
+	}
+	alone(10 * time.Minute)
+	for one.l.State() != lane.Closed {
+		s.run(time.Second)
+	}
+	s.run(40 * time.Second)
+	alone(10 * time.Second)
+	if c := one.l.Checkpoint(); c.Mark == 0 {
+		t.Error("a fall in a drain, minutes after two outages of the host: nothing is suspected")
 	}
 }
 

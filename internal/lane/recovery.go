@@ -25,6 +25,11 @@ const (
 	// flapsWithin: an endpoint that fell twice within this time although it had
 	// carried its load flaps.
 	flapsWithin = 10 * time.Minute
+	// frailWithin: one that fell twice within this time at what it is used to is frail.
+	frailWithin = 30 * time.Minute
+	// pressedFor: what has borne a drain for longer does not fall for it. Limits are
+	// counted over a minute at most.
+	pressedFor = 90 * time.Second
 	// usualGrew is by how much the usual load must have grown for a suspicion to be
 	// asked again whether it is cheap: that of a young lane is known late.
 	usualGrew = 1.25
@@ -46,6 +51,7 @@ type recovery struct {
 	// each halves the next start.
 	reopened int
 	own      [2]time.Time // the latest openings at a load that it had carried
+	atEase   [2]time.Time // those at hardly more than it is used to, the outage included
 }
 
 // begin starts a recovery of a lane whose deliveries were held for so long. half
@@ -78,6 +84,13 @@ func (r *recovery) needs(d *loads) {
 // flaps reports whether the endpoint goes down for reasons of its own, so that
 // what it carried before is not to blame and need not be found again.
 func (r *recovery) flaps(now time.Time) bool { return now.Sub(r.own[1]) <= flapsWithin }
+
+// frail reports whether the endpoint goes down without being pressed, so that falls in a
+// drain say little of what it bears.
+func (r *recovery) frail(now time.Time) bool { return now.Sub(r.atEase[1]) <= frailWithin }
+
+// fellAtEase notes an opening at a load that it is used to.
+func (r *recovery) fellAtEase(now time.Time) { r.atEase = [...]time.Time{now, r.atEase[0]} }
 
 // fellByItself notes an opening at a load that the endpoint had carried.
 func (r *recovery) fellByItself(now time.Time) {
@@ -116,6 +129,6 @@ func (r *recovery) grow(now time.Time, passed time.Duration, offered float64) {
 }
 
 // end ends the recovery: the endpoint has.
-func (r *recovery) end() { r.rate, r.reopened, r.left = 0, 0, 0 }
+func (r *recovery) end() { r.rate, r.reopened = 0, 0 }
 
 func doubling(passed, per time.Duration) float64 { return math.Exp2(passed.Seconds() / per.Seconds()) }

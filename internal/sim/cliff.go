@@ -5,16 +5,18 @@ import (
 	"math/rand/v2"
 )
 
-// edge counts the requests of the last second against those that an endpoint
-// bears in one: it remembers so many, and one more comes too soon if the first
-// of them is less than a second old.
+// edge counts the requests of the last second, or of a window of another length,
+// against those that an endpoint bears in one: it remembers so many, and one more
+// comes too soon if the first of them is younger than the window is long.
 type edge struct {
+	over  float64   // length of the window
 	times []float64 // a ring
 	next  int       // the oldest
 }
 
-func newEdge(most int) *edge {
-	e := &edge{times: make([]float64, most)}
+func newEdge(over, perSecond float64) *edge {
+	const rounding = 1e-9
+	e := &edge{over: over, times: make([]float64, max(1, int(over*perSecond+rounding)))}
 	e.clear()
 	return e
 }
@@ -22,7 +24,7 @@ func newEdge(most int) *edge {
 // bears counts a request, unless it is too much.
 func (e *edge) bears(now float64) bool {
 	const rounding = 1e-9 // of times in floating point
-	if e.times[e.next]+1 > now+rounding {
+	if e.times[e.next]+e.over > now+rounding {
 		return false
 	}
 	e.times[e.next] = now
@@ -36,10 +38,11 @@ func (e *edge) clear() {
 	}
 }
 
-// resize changes how many the endpoint bears. What it has had in the last second
+// resize changes how many the endpoint bears. What it has had in the last window
 // still counts.
-func (e *edge) resize(most int) {
-	other := newEdge(most)
+func (e *edge) resize(perSecond float64) {
+	other := newEdge(e.over, perSecond)
+	most := len(other.times)
 	for i := max(0, len(e.times)-most); i < len(e.times); i++ {
 		other.times[other.next] = e.times[(e.next+i)%len(e.times)]
 		other.next = (other.next + 1) % most

@@ -167,6 +167,25 @@ func TestCliffRefuses(t *testing.T) {
 	}
 }
 
+// TestEdgeOfAWindow: as many in any of its seconds as it bears in all of them, and no more.
+func TestEdgeOfAWindow(t *testing.T) {
+	t.Parallel()
+	e := newEdge(5, 2)
+	for i := range 10 {
+		if !e.bears(1 + 0.1*float64(i)) {
+			t.Fatalf("request %d of ten is too much", i+1)
+		}
+	}
+	for at, want := range map[float64]bool{2: false, 5.95: false} {
+		if e.bears(at) != want {
+			t.Errorf("the eleventh after %gs: borne %v, want %v", at-1, !want, want)
+		}
+	}
+	if !e.bears(6) || e.bears(6.05) {
+		t.Error("five seconds after the first of them there is room for one, and no more")
+	}
+}
+
 // TestEdgeResized: a new capacity counts what came in the last second.
 func TestEdgeResized(t *testing.T) {
 	t.Parallel()
@@ -177,11 +196,11 @@ func TestEdgeResized(t *testing.T) {
 		"doubled":       {20, 20, 40, 20},
 		"doubled, some": {20, 7, 40, 33},
 	} {
-		e := newEdge(tc.from)
+		e := newEdge(1, float64(tc.from))
 		for i := range tc.sent {
 			e.bears(1 + float64(i)*0.001)
 		}
-		e.resize(tc.to)
+		e.resize(float64(tc.to))
 		more := 0
 		for e.bears(1.5) {
 			more++

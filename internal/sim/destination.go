@@ -45,7 +45,7 @@ func newDestination(w *world, rng *rand.Rand) *destination {
 	d.service = float64(d.servers) / s.Capacity
 	if s.Cliff.Mode != "" {
 		d.servers, d.service = math.MaxInt, s.Latency.seconds()
-		d.edge = newEdge(int(s.Capacity))
+		d.edge = newEdge(s.Cliff.window(), s.Capacity)
 		d.steady = s.steady()
 	}
 	if s.LatencyCV > 0 {

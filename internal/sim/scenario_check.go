@@ -85,6 +85,7 @@ func (s *Scenario) checkHard(r *reader) {
 		r.add("cliff.mode", "must be %s or %s", CliffCrash, CliffRefuse)
 	}
 	r.duration("cliff.for", s.Cliff.For, 0, maxTime)
+	r.duration("cliff.window", s.Cliff.Window, 0, time.Minute)
 	r.number("stray.share", s.Stray.Share, 0, 0.99)
 	r.duration("stray.retry_after", s.Stray.RetryAfter, 0, time.Hour)
 	r.duration("flap.every", s.Flap.Every, 0, maxTime)
@@ -113,8 +114,8 @@ func (r *reader) wholeSeconds(path string, v Duration) {
 
 // checkHardWhole finds what only several fields together can break.
 func (s *Scenario) checkHardWhole(r *reader) {
-	if s.Cliff.Mode != "" && s.Capacity < 1 {
-		r.add("capacity", "must be at least 1 with a cliff: it counts the requests of a second")
+	if s.Cliff.Mode != "" && s.Capacity*s.Cliff.window() < 1 {
+		r.add("capacity", "must be at least 1 with a cliff, in each window: it counts the requests of a second, or of cliff.window")
 	}
 	if s.Cliff.Mode != "" && s.After > 0 {
 		r.add("capacity_after", "does not go with a cliff; again.capacity does")

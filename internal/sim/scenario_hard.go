@@ -10,8 +10,16 @@ import (
 // Cliff is an endpoint that serves everything in the same time, up to its
 // capacity: so many requests in any one second. One more is too much.
 type Cliff struct {
-	Mode string   `json:"mode"`         // CliffCrash, CliffRefuse; empty: there is none
-	For  Duration `json:"for,omitzero"` // how long a crash lasts
+	Mode   string   `json:"mode"`            // CliffCrash, CliffRefuse; empty: there is none
+	For    Duration `json:"for,omitzero"`    // how long a crash lasts
+	Window Duration `json:"window,omitzero"` // in which requests are counted; 0: a second
+}
+
+func (c *Cliff) window() float64 {
+	if c.Window == 0 {
+		return 1
+	}
+	return c.Window.seconds()
 }
 
 // What a cliff does with a request that is too much.

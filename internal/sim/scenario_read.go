@@ -55,7 +55,7 @@ func (s *Scenario) fields() map[string]any {
 		"failover": map[string]any{"every": &s.Failover.Every, "gap": &s.Failover.Gap},
 		"timeout":  &s.Timeout, "horizon": &s.Horizon,
 		"shared":      &s.Shared,
-		"cliff":       map[string]any{"mode": &s.Cliff.Mode, "for": &s.Cliff.For},
+		"cliff":       map[string]any{"mode": &s.Cliff.Mode, "for": &s.Cliff.For, "window": &s.Cliff.Window},
 		"stray":       map[string]any{"share": &s.Stray.Share, "retry_after": &s.Stray.RetryAfter},
 		"single_429s": &s.Singles,
 		"flap":        map[string]any{"every": &s.Flap.Every, "for": &s.Flap.For},

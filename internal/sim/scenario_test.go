@@ -111,6 +111,8 @@ func TestBadScenario(t *testing.T) {
 		"too long a run":    {"load: 0.98\noutages: [{at: 1m, for: 20d}]", "outages make a run of more than 30 days"},
 		"no such cliff":     {"cliff: {mode: steep}", "cliff.mode must be crash or refuse"},
 		"small cliff":       {"cliff: {mode: crash}\ncapacity: 0.5", "capacity must be at least 1 with a cliff"},
+		"short window":      {"cliff: {mode: crash, window: 100ms}\ncapacity: 5", "capacity must be at least 1 with a cliff, in each window"},
+		"long window":       {"cliff: {mode: crash, window: 2m}", "cliff.window"},
 		"two capacities":    {"cliff: {mode: refuse}\ncapacity_after: 0.7", "capacity_after does not go with a cliff"},
 		"stray at once":     {"stray: {share: 0.1}", "stray.retry_after must be whole seconds between 1s and 1h"},
 		"all stray":         {"stray: {share: 1, retry_after: 1s}", "stray.share must be between 0 and 0.99"},
@@ -165,7 +167,7 @@ func TestBuiltInScenarios(t *testing.T) {
 	if n := len(sim.Matrix()); n != 12 {
 		t.Errorf("the matrix has %d rows, want 12", n)
 	}
-	if n := len(sim.Cliffs()); n != 3*3*3*3+18 {
+	if n := len(sim.Cliffs()); n != 3*3*3*3+21 {
 		t.Errorf("%d scenarios with cliffs and their like, want 99", n)
 	}
 }

@@ -113,6 +113,9 @@ func hard() []Scenario {
 			s.Latency = Duration(50 * time.Millisecond)
 			s.Failover = Failover{Every: Duration(344 * time.Second), Gap: Duration(15 * time.Second)}
 		}),
+		overSeconds("window-2s", 2*time.Second),
+		overSeconds("window-10s", 10*time.Second),
+		overSeconds("window-1m", time.Minute),
 		vary("host-refuses", hardGoals+",recrashes==0,drain<=2", func(s *Scenario) {
 			// What is too much gets a 503 at once; twice as much takes it down.
 			s.Endpoints, s.Shared, s.Batch = 15, true, 0
@@ -145,6 +148,13 @@ func hard() []Scenario {
 		quiet("idle-429-one", time.Minute),
 		quiet("idle-429-two", time.Minute, 98*time.Second),
 	}
+}
+
+// overSeconds is a cliff that is counted over a longer time than the load of the law.
+func overSeconds(name string, window time.Duration) Scenario {
+	return atEdge(name, hardGoals+",first_crashes_max<=6,first_drain<=4,second_crashes==0,second_crashes_max<=1,second_drain<=3", func(s *Scenario) {
+		s.Cliff.Window = Duration(window)
+	})
 }
 
 // crowd is a small server with many endpoints. Each of them has so few requests in

@@ -1,0 +1,207 @@
+package lane_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/breakwaterhq/breakwater/internal/lane"
+)
+
+// counts returns an endpoint that bears so many requests per second, counted over a
+// window, and is down for ten seconds when there is one more.
+func (r *road) counts(perSecond float64, window time.Duration, crashes *int) func(int) lane.Outcome {
+	var until time.Time
+	var served []time.Time
+	return func(load int) lane.Outcome {
+		if r.now.Before(until) {
+			return down(load)
+		}
+		for len(served) > 0 && !served[0].After(r.now.Add(-window)) {
+			served = served[1:]
+		}
+		if served = append(served, r.now); float64(len(served)) <= perSecond*window.Seconds() {
+			return ok(load)
+		}
+		*crashes++
+		served, until = nil, r.now.Add(10*time.Second)
+		return down(load)
+	}
+}
+
+// drains runs until nothing waits, at most for so long, and returns how long it took.
+func (r *road) drains(most time.Duration) time.Duration {
+	from := r.now
+	for r.l.Queued() > 5 || r.l.State() != lane.Closed {
+		if r.run(time.Second, nil); r.now.Sub(from) > most {
+			return math.MaxInt64
+		}
+	}
+	return r.now.Sub(from)
+}
+
+// TestLimitOfManySeconds: an endpoint may bear bursts of seconds and fall all the same.
+// What it bears is found within a few falls, and not forgotten by the next owner.
+func TestLimitOfManySeconds(t *testing.T) {
+	t.Parallel()
+	for _, window := range []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute} {
+		for live, outage := range map[float64]time.Duration{30: 10 * time.Minute, 50: 10 * time.Minute, 80: 30 * time.Second, 85: 30 * time.Second} {
+			t.Run(fmt.Sprintf("%v, %v/s", window, live), func(t *testing.T) {
+				t.Parallel()
+				r, crashes := newRoad(drive(t, wide()), live, nil), 0
+				r.answer = r.counts(100, window, &crashes)
+				r.run(2*time.Minute, nil)
+				optimum := time.Duration(float64(outage) * live / (100 - live))
+				r.outage(outage)
+				if took := r.drains(8 * optimum); crashes > 5 || took == math.MaxInt64 {
+					t.Fatalf("%d crashes, drained: %v; want at most 5, and an end", crashes, took < math.MaxInt64)
+				}
+				taught := crashes > 1
+				least := 68.0
+				if window == 2*time.Second {
+					least = 75
+				}
+				if c := r.l.Checkpoint(); taught && c.Ceiling < least {
+					t.Errorf("the ceiling is %.0f, want at least %.0f", c.Ceiling, least)
+				}
+				queued := r.l.Queued()
+				r.l, r.flying = lane.Restore(wide(), r.l.Checkpoint(), r.now, 0.5, true), nil
+				r.await(queued)
+				r.run(10*time.Minute, nil)
+				crashes = 0
+				r.outage(outage)
+				if took := r.drains(3 * optimum); crashes > 1 || taught && crashes > 0 || took == math.MaxInt64 {
+					t.Errorf("the second time: %d crashes, drained: %v; want none, and an end", crashes, took < math.MaxInt64)
+				}
+			})
+		}
+	}
+}
+
+// draining returns a lane that begins to drain what an outage of ten minutes has left.
+func draining(t *testing.T, before func(*road)) *road {
+	t.Helper()
+	r := newRoad(drive(t, wide()), 50, ok)
+	r.run(time.Minute, nil)
+	before(r)
+	r.outage(10 * time.Minute)
+	for r.l.State() != lane.Closed {
+		r.run(100*time.Millisecond, nil)
+	}
+	return r
+}
+
+// TestFrailEndpointIsNotPressed: one that falls at what it is used to, and again, falls in a
+// drain for the same reasons.
+func TestFrailEndpointIsNotPressed(t *testing.T) {
+	t.Parallel()
+	for apart, suspected := range map[time.Duration]bool{5 * time.Minute: false, 40 * time.Minute: true} {
+		r := draining(t, func(r *road) {
+			r.outage(10 * time.Second)
+			r.run(apart, nil)
+		})
+		r.run(30*time.Second, nil)
+		r.outage(10 * time.Second)
+		if c := r.l.Checkpoint(); (c.Mark > 0) != suspected {
+			t.Errorf("a fall in a drain, one %v before the outage: the mark is %.0f, want one: %v", apart, c.Mark, suspected)
+		}
+	}
+}
+
+// TestFallsThatNothingHelps: an endpoint that falls however little it is sent falls by itself,
+// and is then left alone.
+func TestFallsThatNothingHelps(t *testing.T) {
+	t.Parallel()
+	r := draining(t, func(*road) {})
+	fall := func() lane.Checkpoint {
+		r.run(25*time.Second, nil)
+		r.outage(5 * time.Second)
+		for r.l.State() != lane.Closed {
+			r.run(100*time.Millisecond, nil)
+		}
+		return r.l.Checkpoint()
+	}
+	falls, known := 0, 0
+	for c := fall(); c.Ceiling > 0 || known == 0; c = fall() {
+		if c.CeilingSure() {
+			known++
+		}
+		if falls++; falls > 12 {
+			t.Fatalf("after %d falls the ceiling is %.0f, want none", falls, c.Ceiling)
+		}
+	}
+	for i := range 5 {
+		if c := fall(); c.Ceiling > 0 {
+			t.Fatalf("%d falls after it was given up the ceiling is %.0f again", i+1, c.Ceiling)
+		}
+	}
+}
+
+// TestFallsAtDifferentLoads: an endpoint that falls twice while it is sent more and more, at
+// loads that are not alike, is kept below the lower one.
+func TestFallsAtDifferentLoads(t *testing.T) {
+	t.Parallel()
+	r := draining(t, func(*road) {})
+	for _, over := range []int{150, 300} {
+		if c := r.l.Checkpoint(); c.CeilingSure() {
+			t.Fatalf("a ceiling of %.0f is known before it has fallen twice", c.Ceiling)
+		}
+		crashes := 0
+		for r.answer = r.cliff(over, &crashes); crashes == 0 || r.l.State() == lane.Closed; {
+			r.run(50*time.Millisecond, nil)
+		}
+	}
+	if c := r.l.Checkpoint(); !c.CeilingSure() || math.Abs(c.Ceiling-150) > 5 {
+		t.Errorf("after a second fall the ceiling is %.0f, known: %v; want 150", c.Ceiling, c.CeilingSure())
+	}
+}
+
+// TestPeakBeforeTheOutage: what live traffic did when an outage began is no load that its
+// backlog has to stay below.
+func TestPeakBeforeTheOutage(t *testing.T) {
+	t.Parallel()
+	crashes := 0
+	r := draining(t, func(r *road) {
+		r.live = 80
+		r.run(900*time.Millisecond, nil)
+		r.outage(time.Second)
+		r.live = 50
+		if c := r.l.Checkpoint(); c.Mark < 65 || c.Mark > 85 {
+			r.t.Fatalf("the mark is %.0f, want the peak", c.Mark)
+		}
+	})
+	for r.answer = r.cliff(250, &crashes); crashes == 0 || r.l.State() == lane.Closed; {
+		r.run(50*time.Millisecond, nil)
+	}
+	if c := r.l.Checkpoint(); c.Ceiling > 0 && c.Ceiling < 200 {
+		t.Errorf("the ceiling is %.0f, want none, or 250", c.Ceiling)
+	}
+}
+
+// TestLoweringBeginsAnew: how often a ceiling was lowered in a drain says nothing of the
+// next one.
+func TestLoweringBeginsAnew(t *testing.T) {
+	t.Parallel()
+	r := draining(t, func(*road) {})
+	fall := func() (was, is float64) {
+		r.run(25*time.Second, nil)
+		was = float64(r.load(r.now))
+		r.outage(10 * time.Second)
+		return was, r.l.Checkpoint().Ceiling
+	}
+	fall()
+	r.run(20*time.Second, nil)
+	fall()
+	if r.drains(time.Hour) == math.MaxInt64 {
+		t.Fatal("it does not drain")
+	}
+	r.run(2*time.Hour, nil)
+	r.outage(10 * time.Minute)
+	for r.l.State() != lane.Closed {
+		r.run(100*time.Millisecond, nil)
+	}
+	if was, is := fall(); is < 0.74*was {
+		t.Errorf("a fall at %.0f/s, hours after others: the ceiling is %.0f, want three quarters", was, is)
+	}
+}
