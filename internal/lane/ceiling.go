@@ -166,6 +166,7 @@ type circumstances struct {
 	// sustained is the mean of what was carried since the lane closed, by a drain that
 	// did not end. 0: there was none, or the endpoint is known to fall without one.
 	sustained float64
+	worn      float64 // that of a drain which lasted: what is borne is hardly less
 }
 
 // blame asks what the load has to do with it that a lane opens, and reports
@@ -175,6 +176,11 @@ func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 	below := c.sure() && c.near() && !testing
 	if c.suspect >= 2 && when.sustained > 0 && !testing && (below || when.steady) {
 		return c.lower(now, when, d)
+	}
+	if below && when.worn > 0 {
+		c.suspect = min(c.suspect, when.worn)
+		c.set(now, sureFor, d)
+		return true
 	}
 	if below && c.inVain(now, when.fellBelow && c.rate() < recoverySpare*d.usual) {
 		return false

@@ -202,12 +202,7 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 		recovering: recovering, steady: steady, flaps: r.flaps(now),
 		fellBelow: f.keeps(now) && now.Sub(r.own[0]) <= flapsWithin && r.own[0].After(f.ceiling.at),
 	}
-	switch pressed := f.pressed(now); {
-	case !pressed && seen:
-		r.fellAtEase(now)
-	case pressed && !r.frail(now):
-		when.sustained = float64(r.oks) / max(1, now.Sub(r.began).Seconds())
-	}
+	when.sustained, when.worn = f.pressure(now, seen)
 	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, when, &f.load); {
 	case explained:
 		r.reopened = 0
@@ -220,6 +215,24 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	return steady
 }
 
+// pressure is the mean of what a drain has carried until the endpoint fell, unless that is
+// known to fall without one: sustained, or worn after more than pressedFor.
+func (f *flow) pressure(now time.Time, seen bool) (sustained, worn float64) {
+	r := &f.recovery
+	lasted, pressed, frail := now.Sub(r.began), f.pressed(now), r.frail(now)
+	if seen && (!pressed || lasted > pressedFor) {
+		r.fellAtEase(now)
+	}
+	switch carried := float64(r.oks) / max(1, lasted.Seconds()); {
+	case !pressed || frail:
+		return 0, 0
+	case lasted > pressedFor:
+		return 0, carried
+	default:
+		return carried, 0
+	}
+}
+
 // pressed reports whether the endpoint has fallen in a drain, and at clearly more than
 // what it is used to.
 func (f *flow) pressed(now time.Time) bool {
@@ -227,7 +240,7 @@ func (f *flow) pressed(now time.Time) bool {
 	if f.ceiling.load > 0 && f.ceiling.near() { // that may be near to what it is used to
 		clearly = lowerLeast
 	}
-	return (f.drains() || f.keeps(now)) && now.Sub(f.recovery.began) < pressedFor && f.ceiling.suspect >= clearly*f.load.usual
+	return (f.drains() || f.keeps(now)) && f.ceiling.suspect >= clearly*f.load.usual
 }
 
 // pardon takes back what the latest opening has taught.

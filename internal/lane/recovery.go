@@ -27,8 +27,8 @@ const (
 	flapsWithin = 10 * time.Minute
 	// frailWithin: one that fell twice within this time at what it is used to is frail.
 	frailWithin = 30 * time.Minute
-	// pressedFor: what has borne a drain for longer does not fall for it. Limits are
-	// counted over a minute at most.
+	// pressedFor: what has borne a drain for longer is at most worn down by it. Limits
+	// are counted over a minute at most.
 	pressedFor = 90 * time.Second
 	// usualGrew is by how much the usual load must have grown for a suspicion to be
 	// asked again whether it is cheap: that of a young lane is known late.
@@ -51,7 +51,7 @@ type recovery struct {
 	// each halves the next start.
 	reopened int
 	own      [2]time.Time // the latest openings at a load that it had carried
-	atEase   [2]time.Time // those at hardly more than it is used to, the outage included
+	atEase   [2]time.Time // those at hardly more than it is used to, or after pressedFor
 }
 
 // begin starts a recovery of a lane whose deliveries were held for so long. half
