@@ -69,7 +69,7 @@ func TestLimitOfManySeconds(t *testing.T) {
 		if window == 2*time.Second {
 			least = 75
 		}
-		isFound(t, window.String(), least, func(r *road, crashes *int) { r.answer = r.counts(100, window, crashes) })
+		isFound(t, window.String(), least, 0, func(r *road, crashes *int) { r.answer = r.counts(100, window, crashes) })
 	}
 }
 
@@ -77,13 +77,14 @@ func TestLimitOfManySeconds(t *testing.T) {
 func TestBufferThatFills(t *testing.T) {
 	t.Parallel()
 	for _, most := range []float64{50, 200, 500} {
-		isFound(t, fmt.Sprint(most), 68, func(r *road, crashes *int) { r.answer = r.buffers(100, most, crashes) })
+		isFound(t, fmt.Sprint(most), 68, 1, func(r *road, crashes *int) { r.answer = r.buffers(100, most, crashes) })
 	}
 }
 
 // isFound judges outages of an endpoint that bears 100 per second for longer: at most five
-// crashes in the first, and at most one in the second if there were some, under a new owner.
-func isFound(t *testing.T, name string, least float64, build func(r *road, crashes *int)) {
+// crashes in the first, and in the second, under a new owner, at most so many again; one if
+// the first has taught nothing.
+func isFound(t *testing.T, name string, least float64, again int, build func(r *road, crashes *int)) {
 	t.Helper()
 	for live, outage := range map[float64]time.Duration{30: 10 * time.Minute, 50: 10 * time.Minute, 80: 30 * time.Second, 85: 30 * time.Second} {
 		t.Run(fmt.Sprintf("%s, %v/s", name, live), func(t *testing.T) {
@@ -99,14 +100,18 @@ func isFound(t *testing.T, name string, least float64, build func(r *road, crash
 			if c := r.l.Checkpoint(); crashes > 1 && c.Ceiling < least {
 				t.Errorf("the ceiling is %.0f, want at least %.0f", c.Ceiling, least)
 			}
+			most := again
+			if crashes <= 1 {
+				most = 1
+			}
 			queued := r.l.Queued()
 			r.l, r.flying = lane.Restore(wide(), r.l.Checkpoint(), r.now, 0.5, true), nil
 			r.await(queued)
 			r.run(10*time.Minute, nil)
 			crashes = 0
 			r.outage(outage)
-			if took := r.drains(4 * optimum); crashes > 1 || took == math.MaxInt64 {
-				t.Errorf("the second time: %d crashes, drained: %v; want none, and an end", crashes, took < math.MaxInt64)
+			if took := r.drains(4 * optimum); crashes > most || took == math.MaxInt64 {
+				t.Errorf("the second time: %d crashes, drained: %v; want at most %d, and an end", crashes, took < math.MaxInt64, most)
 			}
 		})
 	}
