@@ -242,7 +242,7 @@ func TestFlappingEndpointGetsBackWhatItCarried(t *testing.T) {
 	r.run(time.Minute, nil)
 	carried := soon()
 	for i := range 3 {
-		r.run(300*time.Millisecond, nil) // less than it has borne
+		r.run(time.Duration(3-i)*600*time.Millisecond, nil) // less than it has borne
 		if got := soon(); got < 0.9*carried {
 			t.Fatalf("recovery %d begins with %.0f/s, want about the %.0f/s that it carried before", i+2, got, carried)
 		}
@@ -250,6 +250,29 @@ func TestFlappingEndpointGetsBackWhatItCarried(t *testing.T) {
 	r.run(300*time.Millisecond, nil)
 	if got := soon(); got > carried/4 {
 		t.Errorf("after four openings in a row a recovery begins with %.0f/s, want less: it may not be by itself", got)
+	}
+}
+
+// TestFlappingEndpointGetsBackItsLimit: nor are its requests in flight counted up again, round
+// by round. One that has not shown that it falls by itself is approached from one request.
+func TestFlappingEndpointGetsBackItsLimit(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, adaptive()), 100, ok)
+	r.latency = 200 * time.Millisecond // twenty in flight
+	r.run(time.Minute, nil)
+	for i := range 3 {
+		r.outage(10 * time.Second)
+		for r.l.State() != lane.Closed {
+			r.run(10*time.Millisecond, nil)
+		}
+		if limit := r.l.Limit(); limit != 1 {
+			t.Fatalf("after outage %d the limit is %.1f before anything has succeeded, want 1", i+1, limit)
+		}
+		r.run(time.Second, nil)
+		if limit := r.l.Limit(); (limit >= 20) != (i > 0) {
+			t.Errorf("a second after outage %d the limit is %.1f, want at least 20: %v", i+1, limit, i > 0)
+		}
+		r.run(time.Minute, nil)
 	}
 }
 

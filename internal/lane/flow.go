@@ -197,6 +197,7 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
+	r.fell(now.Sub(r.began), seen)
 	steady := seen && (f.level() || f.ceiling.steady(now, r.began, &f.load))
 	when := circumstances{
 		recovering: recovering, steady: steady, flaps: r.flaps(now),
@@ -218,12 +219,17 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 // pressure is the mean of what a drain has carried until the endpoint fell, unless that is
 // known to fall without one: sustained, or worn after more than pressedFor.
 func (f *flow) pressure(now time.Time, seen bool) (sustained, worn float64) {
-	r := &f.recovery
-	lasted, pressed, frail := now.Sub(r.began), f.pressed(now), r.frail(now)
-	if seen && (!pressed || lasted > pressedFor) {
+	r, pressed := &f.recovery, f.pressed(now)
+	frail, lasted := r.frail(now), now.Sub(r.began)
+	carried := float64(r.oks) / max(1, lasted.Seconds())
+	switch {
+	case !seen:
+	case !pressed:
 		r.fellAtEase(now)
+	case lasted > pressedFor:
+		r.endured = endured{carried, now}
 	}
-	switch carried := float64(r.oks) / max(1, lasted.Seconds()); {
+	switch {
 	case !pressed || frail:
 		return 0, 0
 	case lasted > pressedFor:
@@ -234,19 +240,22 @@ func (f *flow) pressure(now time.Time, seen bool) (sustained, worn float64) {
 }
 
 // pressed reports whether the endpoint has fallen in a drain, and at clearly more than
-// what it is used to.
+// what it is used to, or what it has endured.
 func (f *flow) pressed(now time.Time) bool {
 	clearly := recoverySpare
 	if f.ceiling.load > 0 && f.ceiling.near() { // that may be near to what it is used to
 		clearly = lowerLeast
 	}
-	return (f.drains() || f.keeps(now)) && f.ceiling.suspect >= clearly*f.load.usual
+	least := f.load.usual
+	if r := &f.recovery; now.Sub(r.began) <= pressedFor && now.Sub(r.endured.at) <= frailWithin {
+		least = max(least, r.endured.load)
+	}
+	return (f.drains() || f.keeps(now)) && f.ceiling.suspect >= clearly*least
 }
 
 // pardon takes back what the latest opening has taught.
 func (f *flow) pardon() {
-	r, before := &f.recovery, &f.before.recovery
-	f.ceiling, r.reopened, r.own, r.atEase = f.before.ceiling, before.reopened, before.own, before.atEase
+	f.ceiling, f.recovery.falls = f.before.ceiling, f.before.recovery.falls
 }
 
 // resume goes on as if the latest opening had not been.

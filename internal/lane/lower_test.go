@@ -30,6 +30,22 @@ func (r *road) counts(perSecond float64, window time.Duration, crashes *int) fun
 	}
 }
 
+// refuses returns an endpoint that takes so many requests per second, counted over a window,
+// and refuses the rest.
+func (r *road) refuses(perSecond float64, window time.Duration) func(int) lane.Outcome {
+	var served []time.Time
+	return func(load int) lane.Outcome {
+		for len(served) > 0 && !served[0].After(r.now.Add(-window)) {
+			served = served[1:]
+		}
+		if float64(len(served)) >= perSecond*window.Seconds() {
+			return down(load)
+		}
+		served = append(served, r.now)
+		return ok(load)
+	}
+}
+
 // buffers returns an endpoint that takes what comes, works off so many requests per second,
 // and is down for ten seconds, and all it has taken gone, when more than so many wait in it.
 func (r *road) buffers(perSecond, most float64, crashes *int) func(int) lane.Outcome {
@@ -78,6 +94,66 @@ func TestBufferThatFills(t *testing.T) {
 	t.Parallel()
 	for _, most := range []float64{50, 200, 500} {
 		isFound(t, fmt.Sprint(most), 68, 1, func(r *road, crashes *int) { r.answer = r.buffers(100, most, crashes) })
+	}
+}
+
+// TestBufferOfManySeconds: where each drain lasts for minutes before the buffer is full, what
+// is borne is found in small steps. Such falls are not taken for the endpoint's own.
+func TestBufferOfManySeconds(t *testing.T) {
+	t.Parallel()
+	for _, live := range []float64{50, 80} {
+		r, crashes := newRoad(drive(t, wide()), live, nil), 0
+		r.answer = r.buffers(100, 2000, &crashes)
+		r.run(2*time.Minute, nil)
+		for again, most := range []int{10, 1} {
+			crashes = 0
+			r.outage(10 * time.Minute)
+			if took := r.drains(time.Hour); crashes > most || took == math.MaxInt64 {
+				t.Errorf("%v/s, outage %d: %d crashes, drained: %v; want at most %d, and an end", live, again+1, crashes, took < math.MaxInt64, most)
+			}
+			r.run(10*time.Minute, nil)
+		}
+	}
+}
+
+// TestEnduredIsNotTooMuch: what a drain has borne for minutes until the endpoint fell is not
+// blamed for a fall that comes sooner.
+func TestEnduredIsNotTooMuch(t *testing.T) {
+	t.Parallel()
+	for lasted, suspected := range map[time.Duration]bool{80 * time.Second: true, 2 * time.Minute: false} {
+		r := newRoad(drive(t, wide()), 50, ok)
+		r.run(time.Minute, nil)
+		r.outage(time.Hour)
+		r.run(lasted, nil)
+		r.outage(10 * time.Second)
+		r.run(40*time.Second, nil)
+		before := r.l.Checkpoint()
+		r.outage(10 * time.Second)
+		if c := r.l.Checkpoint(); (c.Ceiling != before.Ceiling) != suspected {
+			t.Errorf("%v, then a fall after 40 s: the ceiling is %.0f, was %.0f; want a change: %v", lasted, c.Ceiling, before.Ceiling, suspected)
+		}
+	}
+}
+
+// TestWindowThatRefuses: one that refuses what is too much for some seconds, and is not hurt by
+// it, falls as soon after each close as the time before. That is no chance, however often it
+// seemed to fall by itself, and its backlog ends.
+func TestWindowThatRefuses(t *testing.T) {
+	t.Parallel()
+	for _, window := range []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second, 8 * time.Second} {
+		for _, live := range []float64{70, 80, 85} {
+			r := newRoad(drive(t, wide()), live, nil)
+			r.answer = r.refuses(100, window)
+			r.run(2*time.Minute, nil)
+			for range 2 {
+				r.outage(10 * time.Second)
+				r.run(time.Minute, nil)
+			}
+			r.outage(30 * time.Second)
+			if r.drains(8*time.Duration(30*live/(100-live))*time.Second) == math.MaxInt64 {
+				t.Errorf("%v of 100/s over %v: the backlog does not end", live, window)
+			}
+		}
 	}
 }
 

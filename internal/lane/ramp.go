@@ -113,6 +113,14 @@ func (r *ramp) growTo(target float64) {
 	r.sizeCohort()
 }
 
+// goOn grows to what an endpoint needs that fell by itself, without measuring on the way.
+func (r *ramp) goOn(target float64) {
+	if target > r.limit {
+		r.growTo(target)
+		r.round.from = max(r.round.from, target/gainFar)
+	}
+}
+
 // sizeCohort starts a new cohort. Outside slow start, and while the base is
 // unknown or in doubt, one or two samples would be noise.
 func (r *ramp) sizeCohort() {

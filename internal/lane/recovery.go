@@ -20,16 +20,6 @@ const (
 	// recoverySpare is what a rate should leave beside the live load; with less
 	// the backlog would never end.
 	recoverySpare = 1.25
-	// reopenedMost is how many times the start of a recovery is halved at most.
-	reopenedMost = 4
-	// flapsWithin: an endpoint that fell twice within this time although it had
-	// carried its load flaps.
-	flapsWithin = 10 * time.Minute
-	// frailWithin: one that fell twice within this time at what it is used to is frail.
-	frailWithin = 30 * time.Minute
-	// pressedFor: what has borne a drain for longer is at most worn down by it. Limits
-	// are counted over a minute at most.
-	pressedFor = 90 * time.Second
 	// usualGrew is by how much the usual load must have grown for a suspicion to be
 	// asked again whether it is cheap: that of a young lane is known late.
 	usualGrew = 1.25
@@ -47,11 +37,8 @@ type recovery struct {
 	held  time.Duration // how long the backlog was held
 	left  time.Duration // how long what an outage before has left was held, 0: all is drained
 	oks   int           // successes since the close
-	// reopened counts openings in a row that came soon and that nothing explains;
-	// each halves the next start.
-	reopened int
-	own      [2]time.Time // the latest openings at a load that it had carried
-	atEase   [2]time.Time // those at hardly more than it is used to, or after pressedFor
+
+	falls
 }
 
 // begin starts a recovery of a lane whose deliveries were held for so long. half
@@ -78,30 +65,6 @@ func (r *recovery) needs(d *loads) {
 	r.want = max(2*recoveryLeast, need(usual, r.held, aim(r.held)))
 	if usual == 0 {
 		r.want = math.Inf(1)
-	}
-}
-
-// flaps reports whether the endpoint goes down for reasons of its own, so that
-// what it carried before is not to blame and need not be found again.
-func (r *recovery) flaps(now time.Time) bool { return now.Sub(r.own[1]) <= flapsWithin }
-
-// frail reports whether the endpoint goes down without being pressed, so that falls in a
-// drain say little of what it bears.
-func (r *recovery) frail(now time.Time) bool { return now.Sub(r.atEase[1]) <= frailWithin }
-
-// fellAtEase notes an opening at a load that it is used to.
-func (r *recovery) fellAtEase(now time.Time) { r.atEase = [...]time.Time{now, r.atEase[0]} }
-
-// fellByItself notes an opening at a load that the endpoint had carried.
-func (r *recovery) fellByItself(now time.Time) {
-	r.reopened, r.own = 0, [...]time.Time{now, r.own[0]}
-}
-
-// fellAgain notes an opening in a recovery that nothing explains. So many in a row
-// are no chance: it does not flap.
-func (r *recovery) fellAgain() {
-	if r.reopened = min(r.reopened+1, reopenedMost); r.reopened == reopenedMost {
-		r.own = [2]time.Time{}
 	}
 }
 

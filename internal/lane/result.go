@@ -210,6 +210,9 @@ func (l *Lane) close(now time.Time) {
 	l.forgetSamples()
 	l.ramp.closed(now)
 	l.restart(now)
+	if !l.cfg.Fixed && l.flow.recovery.flaps(now) {
+		l.ramp.goOn(min(l.cfg.most(), l.flow.recovery.rate*l.ramp.base))
+	}
 	l.starting = l.ramp.slowStart
 	l.unblock(now)
 	for _, r := range l.back.drain() {

@@ -223,6 +223,7 @@ func TestCliffGoals(t *testing.T) {
 		"cliff-c100-50ms-r80-10m":   {"first_crashes_max<=2", "first_drain<=1.8", "second_drain<=1.5"},
 		"cliff-c1000-0.3ms-r50-4h":  {"first_crashes_max<=2", "second_crashes_max==0", "first_drain<=1.8", "second_drain<=1.4"},
 		"refuse-c20":                {"first_waste<=0.05", "undrained==0"},
+		"refuse-5s":                 {"recrashes_max==0", "first_drain<=3", "second_drain<=3"},
 		"halved":                    {"second_crashes_max<=2"},
 		"doubled":                   {"found_max<=1h"},
 		"host-20":                   {"first_crashes_max<=3", "first_drain<=2", "second_crashes_max==0", "second_drain<=1.4"},

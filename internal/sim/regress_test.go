@@ -96,13 +96,13 @@ func watchRatchet(t *testing.T, seed uint64) {
 
 // TestFlapsAreNotTakenForTheLoad: endpoints that flapped at nearly the same load a
 // few times, or before the lane knew what they are used to, once took five times as
-// long as they had to: for a ceiling that was none, or because every recovery began
-// with a sixteenth.
+// long as they had to: for a ceiling that was none, because every recovery began
+// with a sixteenth, or because the limit in flight was counted up from one each time.
 func TestFlapsAreNotTakenForTheLoad(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{
 		300029, 300040, 300044, 300095, 900003, 970071, 970095,
-		2200140, 2200170, 2200215, 2200260, 2200302, 2200319, 2200407,
+		2200140, 2200170, 2200215, 2200260, 2200302, 2200319, 2200407, 5600059,
 	} {
 		if r := sim.Run(scenario(t, "flap"), strategy(t, "law"), seed); r.Drain > 3 {
 			t.Errorf("seed %d: drained in %.2f times the optimum, want at most 3", seed, r.Drain)
@@ -119,6 +119,14 @@ func TestFlapsAtACliff(t *testing.T) {
 			t.Errorf("seed %d: drained in %.2f times the optimum with %d crashes, want at most 3, and 6", seed, r.Drain, r.Crashes)
 		}
 	}
+}
+
+// TestRefusalsOverSeconds: the backlog of an endpoint that refuses what is too much in some
+// seconds once never ended: each recovery was refused by what the one before had sent.
+func TestRefusalsOverSeconds(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, "refuse-5s")
+	check(t, play(t, s, "law", 8), s.Goals)
 }
 
 // TestHostsThatBroke: endpoints of one host that answers what is too much with 503 once

@@ -96,6 +96,11 @@ func hard() []Scenario {
 	return []Scenario{
 		atEdge("refuse-c20", hardGoals+wasteGoal, refuses(20)),
 		atEdge("refuse-c100", hardGoals+wasteGoal, refuses(100)),
+		atEdge("refuse-5s", hardGoals+",recrashes_max==0,first_drain<=3,second_drain<=3"+wasteGoal, func(s *Scenario) {
+			// 500 in any five seconds: each recovery meets what the one before has sent.
+			s.Load, s.Outages[0].For = 0.8, Duration(30*time.Second)
+			s.Cliff = Cliff{Mode: CliffRefuse, Window: Duration(5 * time.Second)}
+		}),
 		atEdge("halved", hardGoals+",first_crashes_max<=2,second_crashes_max<=2,recrashes_max<=4", func(s *Scenario) {
 			s.Load, s.Again.Capacity = 0.2, 0.5
 		}),
