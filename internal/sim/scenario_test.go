@@ -167,8 +167,8 @@ func TestBuiltInScenarios(t *testing.T) {
 	if n := len(sim.Matrix()); n != 12 {
 		t.Errorf("the matrix has %d rows, want 12", n)
 	}
-	if n := len(sim.Cliffs()); n != 3*3*3*3+21 {
-		t.Errorf("%d scenarios with cliffs and their like, want 99", n)
+	if n := len(sim.Cliffs()); n != 3*3*3*3+22 {
+		t.Errorf("%d scenarios with cliffs and their like, want 103", n)
 	}
 }
 
