@@ -39,9 +39,10 @@ const (
 	seenLeast = 10 // successes since a close; with fewer nothing was seen
 	// An endpoint that breaks vainMost times within vainWithin although it was kept
 	// below its ceiling breaks for reasons of its own, and the ceiling may be none.
-	// Once is enough where a backlog waits behind a ceiling that leaves it next to
-	// nothing, and the endpoint fell by itself not long before. If it is learnt again it takes vainMore times as many:
-	// the endpoint may have both.
+	// If it is learnt again it takes vainMore times as many: the endpoint may have both.
+	// Where a backlog waits behind a ceiling that leaves it next to nothing, and the
+	// endpoint fell by itself not long before, one of vainMore times is enough: at first,
+	// and later on while no backlog has ended since it was learnt.
 	vainMost   = 3
 	vainMore   = 3
 	vainWithin = time.Hour
@@ -182,7 +183,7 @@ func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 		c.set(now, sureFor, d)
 		return true
 	}
-	if below && c.inVain(now, when.fellBelow && c.rate() < recoverySpare*d.usual) {
+	if below && c.inVain(now, when.fellBelow && c.rate() < recoverySpare*d.usual, d) {
 		return false
 	}
 	rising := !when.steady && (when.recovering || c.suspect >= max(10, d.usual+peaks*math.Sqrt(d.usual)))
@@ -203,13 +204,16 @@ func (c *ceiling) blame(now time.Time, when circumstances, d *loads) bool {
 // inVain counts openings of a lane that was kept below its ceiling, and reports
 // whether there were so many that the ceiling is none. dear: a backlog waits behind
 // it, and would hardly end.
-func (c *ceiling) inVain(now time.Time, dear bool) bool {
+func (c *ceiling) inVain(now time.Time, dear bool, d *loads) bool {
 	if now.Sub(c.vainAt) > vainWithin {
 		c.vain = 0
 	}
 	c.vain, c.vainAt = c.vain+1, now
 	limit := max(c.vainLimit, vainMost)
-	if enough := c.vain >= limit || dear && c.vainLimit == 0; !enough {
+	if dear && (c.vainLimit == 0 || d.emptyAt.Before(c.at)) {
+		limit /= vainMore
+	}
+	if c.vain < limit {
 		return false
 	}
 	c.giveUp(now)
