@@ -24,8 +24,9 @@ const (
 
 // falls is what the openings of a lane tell together.
 type falls struct {
-	// reopened counts openings in a row that came soon and that nothing explains;
-	// each halves the next start.
+	// reopened counts openings in a row that came soon and that nothing explains; each
+	// halves the next start, and all but the first the growth. One that is explained takes
+	// back one of them: others may come from a start that the endpoint is not warm enough for.
 	reopened int
 	own      [2]time.Time // the latest openings at a load that it had carried
 	atEase   [2]time.Time // those at hardly more than it is used to

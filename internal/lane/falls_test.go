@@ -255,3 +255,40 @@ func TestFlappingEndpointIsKnownBySameLoads(t *testing.T) {
 		}
 	}
 }
+
+// TestEndpointThatIsColdAtFirst: one that bears right after a start only what comes in, or
+// less, is approached ever more slowly, until it is warm before the backlog comes.
+func TestEndpointThatIsColdAtFirst(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		cold float64 // of a hundred, and thirty come in
+		over time.Duration
+	}{{30, time.Minute}, {15, time.Minute}, {30, 2 * time.Minute}, {15, 2 * time.Minute}, {15, 5 * time.Minute}} {
+		r, crashes := newRoad(drive(t, wide()), 30, ok), 0
+		r.run(time.Minute, nil)
+		r.outage(30 * time.Second)
+		r.answer = r.coldCliff(tc.cold, 100, tc.over, &crashes)
+		r.run(30*time.Minute, nil)
+		if crashes > 9 || r.l.Queued() > 10 {
+			t.Errorf("%.0f/s at the start of %v: %d crashes in half an hour, and %d still wait; want at most 9, and next to nothing", tc.cold, tc.over, crashes, r.l.Queued())
+		}
+	}
+}
+
+// coldCliff is an endpoint that crashes above a rate, which rises with the time since it started.
+func (r *road) coldCliff(cold, warm float64, over time.Duration, crashes *int) func(int) lane.Outcome {
+	up := r.now
+	return func(load int) lane.Outcome {
+		share := min(1, r.now.Sub(up).Seconds()/over.Seconds())
+		switch {
+		case r.now.Before(up):
+			return down(load)
+		case float64(load) > cold+(warm-cold)*share:
+			*crashes++
+			up = r.now.Add(10 * time.Second)
+			return down(load)
+		default:
+			return ok(load)
+		}
+	}
+}

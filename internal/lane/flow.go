@@ -206,7 +206,7 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	when.sustained, when.worn = f.pressure(now, seen)
 	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, when, &f.load); {
 	case explained:
-		r.reopened = 0
+		r.reopened = max(0, r.reopened-1)
 	case steady:
 		r.fellByItself(now)
 	case recovering:

@@ -85,11 +85,15 @@ func (r *recovery) grow(now time.Time, passed time.Duration, offered float64) {
 	case r.rate < min(r.want, offered) && r.reopened == 0:
 		r.rate = min(r.want, r.rate*doubling(passed, recoveryCatchUp))
 	case r.rate < r.want:
-		r.rate = min(r.want, r.rate*doubling(passed, recoveryDouble))
+		r.rate = min(r.want, r.rate*doubling(passed, r.slowly()))
 	case now.After(r.until) || r.rate < recoverySpare*offered:
 		r.rate *= doubling(passed, recoveryLeisure)
 	}
 }
+
+// slowly is the doubling time. An endpoint that has fallen in two recoveries in a row may
+// bear less right after its start than when it is warm, and the time to get warm is not known.
+func (r *recovery) slowly() time.Duration { return recoveryDouble << max(0, r.reopened-1) }
 
 // end ends the recovery: the endpoint has.
 func (r *recovery) end() { r.rate, r.reopened = 0, 0 }

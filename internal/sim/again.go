@@ -23,7 +23,7 @@ func (w *world) restart() {
 	if w.s.Again.Capacity > 0 {
 		w.after(w.s.Again.After.seconds()/2, func() {
 			for _, d := range w.dests {
-				d.edge.resize(w.s.capacityAgain())
+				d.becomes(w.s.capacityAgain())
 			}
 		})
 	}

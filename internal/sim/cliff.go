@@ -50,6 +50,25 @@ func (e *edge) resize(perSecond float64) {
 	*e = *other
 }
 
+// warmUp moves the cliff with the warmth of an endpoint until its next fall.
+func (d *destination) warmUp(epoch int) {
+	const often = 0.5
+	if d.s.Warmup.Over == 0 || epoch != d.epoch {
+		return
+	}
+	share := d.warm()
+	d.edge.resize(d.full * share)
+	if share < 1 {
+		d.w.after(often, func() { d.warmUp(epoch) })
+	}
+}
+
+// becomes changes what the endpoint bears when it is warm.
+func (d *destination) becomes(perSecond float64) {
+	d.full = perSecond
+	d.edge.resize(perSecond * d.warm())
+}
+
 // tooMuch is what a cliff does with one request more than it bears.
 func (d *destination) tooMuch(r *request) {
 	if d.s.Cliff.Mode == CliffRefuse {

@@ -211,6 +211,36 @@ func TestEdgeResized(t *testing.T) {
 	}
 }
 
+// TestColdCliff: what the endpoint bears grows with the time since it came back, until its next
+// fall, and its latency is the same.
+func TestColdCliff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, onCliff(func(s *Scenario) { s.Warmup = Warmup{From: 0.25, Over: Duration(time.Minute)} }))
+	bears := func() (n int) {
+		for b.d.edge.bears(b.w.now) {
+			n++
+		}
+		return n
+	}
+	if n, took := bears(), b.d.serviceTime(); n != 20 || took != 0.0003 {
+		t.Errorf("before any fall it bears %d, at %gs each; want 20, 0.3 ms", n, took)
+	}
+	for _, at := range []float64{100, 200} {
+		b.play(at)
+		b.d.fall()
+		b.d.rise()
+		for _, tc := range []struct {
+			after float64
+			want  int
+		}{{0, 5}, {20, 10}, {60, 20}} {
+			b.play(at + tc.after)
+			if n, took := bears(), b.d.serviceTime(); n != tc.want || took != 0.0003 {
+				t.Errorf("%gs after it came back it bears %d, at %gs each; want %d, 0.3 ms", tc.after, n, took, tc.want)
+			}
+		}
+	}
+}
+
 // TestStrayShare: so many answers are 429, whatever the rate.
 func TestStrayShare(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,7 @@ type destination struct {
 	tokensAt float64
 
 	edge   *edge   // of a cliff; nil: there is none
+	full   float64 // requests per second that the edge is at when it is warm
 	steady bool    // every request takes the same time
 	single float64 // Retry-After of the next answer, which is 429; 0: it is not
 
@@ -40,7 +41,7 @@ type destination struct {
 
 func newDestination(w *world, rng *rand.Rand) *destination {
 	s := w.s
-	d := &destination{s: s, w: w, rng: rng, tokens: s.RateLimit.Burst}
+	d := &destination{s: s, w: w, rng: rng, tokens: s.RateLimit.Burst, full: s.Capacity}
 	d.servers = max(1, int(math.Round(s.Capacity*s.Latency.seconds())))
 	d.service = float64(d.servers) / s.Capacity
 	if s.Cliff.Mode != "" {
@@ -62,15 +63,22 @@ func (d *destination) serviceTime() float64 {
 		t *= math.Exp(d.mu + d.sd*d.rng.NormFloat64())
 	}
 	share := 1.0
-	if over := d.s.Warmup.Over.seconds(); over > 0 && d.upAt > 0 {
-		if p := (d.w.now - d.upAt) / over; p < 1 {
-			share = d.s.Warmup.From + (1-d.s.Warmup.From)*p
-		}
+	if d.edge == nil { // latency tells nothing of a cliff
+		share = d.warm()
 	}
 	if d.s.After > 0 && d.w.now > d.w.recovery {
 		share *= d.s.After
 	}
 	return t / share
+}
+
+// warm is the share of the capacity that is there so long after a start.
+func (d *destination) warm() float64 {
+	over, since := d.s.Warmup.Over.seconds(), d.w.now-d.upAt
+	if over == 0 || d.upAt == 0 || since >= over {
+		return 1
+	}
+	return d.s.Warmup.From + (1-d.s.Warmup.From)*since/over
 }
 
 // arrive takes a request that has come over the network.
@@ -215,6 +223,7 @@ func (d *destination) rise() {
 	d.hot = 0
 	if d.edge != nil {
 		d.edge.clear()
+		d.warmUp(d.epoch)
 	}
 }
 

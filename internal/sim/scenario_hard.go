@@ -61,7 +61,7 @@ type Again struct {
 
 // steady reports whether every request takes the same time.
 func (s *Scenario) steady() bool {
-	return s.Cliff.Mode != "" && s.LatencyCV == 0 && s.Warmup.Over == 0
+	return s.Cliff.Mode != "" && s.LatencyCV == 0
 }
 
 // prompt reports whether every request is answered before its timeout.

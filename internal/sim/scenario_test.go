@@ -167,7 +167,7 @@ func TestBuiltInScenarios(t *testing.T) {
 	if n := len(sim.Matrix()); n != 12 {
 		t.Errorf("the matrix has %d rows, want 12", n)
 	}
-	if n := len(sim.Cliffs()); n != 3*3*3*3+22 {
+	if n := len(sim.Cliffs()); n != 3*3*3*3+23 {
 		t.Errorf("%d scenarios with cliffs and their like, want 103", n)
 	}
 }
