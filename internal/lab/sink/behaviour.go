@@ -27,6 +27,7 @@ type Behaviour struct {
 	// DownStatus answers whoever comes while the destination is down, after a
 	// crash too. 0 means that connections are reset.
 	DownStatus int
+	DownHangs  bool // they get no answer at all, and wait until they give up
 
 	RefuseOver    float64 // requests served within a second; one more gets a plain 503 at once
 	ThrottleOver  float64 // accepted requests per second, beyond it 429; 0 means no limit
@@ -74,6 +75,9 @@ func (b *Behaviour) check() error {
 	}
 	if b.After > 0 && b.Fail == 0 && b.FailRate == 0 && b.DownFor == 0 {
 		errs = append(errs, &FieldError{"after", errAfter})
+	}
+	if b.DownHangs && b.DownStatus != 0 {
+		errs = append(errs, &FieldError{"down_hangs", errors.New("does not go with down_status")})
 	}
 	if b.ThrottleBurst > 0 && b.ThrottleOver == 0 {
 		errs = append(errs, &FieldError{"throttle_burst", errors.New("goes with throttle_over")})

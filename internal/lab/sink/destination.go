@@ -43,6 +43,7 @@ type answer struct {
 	status     int // 0: the connection is reset
 	retryAfter int // seconds, 0: no header
 	slowBody   bool
+	hangs      bool // nothing comes until the sender gives up
 	cause      cause
 }
 
@@ -220,7 +221,7 @@ func (d *destination) crash(now time.Time, why string) decision {
 func (d *destination) heal() { d.crashed = time.Time{} }
 
 func (d *destination) refusal() decision {
-	return decision{answer: answer{status: d.behaviour.DownStatus, cause: causeDown}, epoch: d.epoch}
+	return decision{answer: answer{status: d.behaviour.DownStatus, hangs: d.behaviour.DownHangs, cause: causeDown}, epoch: d.epoch}
 }
 
 // down reports whether nobody is there now.

@@ -60,6 +60,7 @@ var fields = []Field{
 	field("crash_over", rateKind(1), func(b *Behaviour) *float64 { return &b.CrashOver }, "more requests than these within a second crash it"),
 	field("crash_for", durationKind(maxDuration), func(b *Behaviour) *time.Duration { return &b.CrashFor }, "how long a crash lasts (default 10s)"),
 	field("down_status", statusKind(400), func(b *Behaviour) *int { return &b.DownStatus }, "answer of one that is down or has crashed (default none: connections are reset)"),
+	field("down_hangs", switchKind, func(b *Behaviour) *bool { return &b.DownHangs }, "one that is down or has crashed answers nothing, and keeps whoever asks waiting"),
 	field("refuse_over", rateKind(1), func(b *Behaviour) *float64 { return &b.RefuseOver }, "serve as many within a second, answer the others 503 at once"),
 	field("throttle_over", rateKind(0.01), func(b *Behaviour) *float64 { return &b.ThrottleOver }, "accept as many per second, answer the others 429 with --retry-after"),
 	field("throttle_burst", countKind(maxQueue), func(b *Behaviour) *int { return &b.ThrottleBurst }, "requests that --throttle-over lets through at once (default those of one second)"),

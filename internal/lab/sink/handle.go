@@ -167,6 +167,9 @@ func check(r *http.Request, v *receiver.Verifier) (signature string, readable bo
 }
 
 func reply(w http.ResponseWriter, r *http.Request, a answer) {
+	if a.hangs {
+		<-r.Context().Done()
+	}
 	if a.status == 0 {
 		reset(w)
 		return

@@ -502,6 +502,38 @@ func TestSlowBodyEndsWithRun(t *testing.T) {
 	stop() // must not wait for the five minutes of the body
 }
 
+// TestDownHangs: whoever comes while it is down gets nothing until he gives up, and so does
+// what was on its way when it crashed. It is counted at once, and Run does not wait for it.
+func TestDownHangs(t *testing.T) {
+	t.Parallel()
+	s, url, stop := run(t, sink.Config{Initial: sink.Behaviour{CrashOver: 2, CrashFor: time.Hour, DownHangs: true, Latency: 100 * time.Millisecond}})
+	const patience = 500 * time.Millisecond
+	client := &http.Client{Timeout: patience}
+	var ends sync.WaitGroup
+	for range 4 { // the third crashes it while the others wait for their answer
+		ends.Go(func() {
+			began := time.Now()
+			resp, err := client.Post(url, "", http.NoBody)
+			if err == nil {
+				resp.Body.Close()
+				t.Errorf("status %d from one that hangs, want a timeout", resp.StatusCode)
+			}
+			if waited := time.Since(began); waited < patience*9/10 {
+				t.Errorf("%v after %v, want nothing until the timeout", err, waited)
+			}
+		})
+	}
+	ends.Wait()
+	if c := s.Report(); c.Crashes != 1 || c.Failed != 4 {
+		t.Errorf("%d crashes, %d failed; want 1, and all 4", c.Crashes, c.Failed)
+	}
+	go func() { _, _ = http.Post(url, "", http.NoBody) }()
+	for s.Report().Failed < 5 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+}
+
 func BenchmarkServe(b *testing.B) {
 	s, err := sink.New(sink.Config{})
 	if err != nil {
