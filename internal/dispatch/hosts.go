@@ -172,6 +172,17 @@ func (r *runner) hostStarted(now time.Time) float64 {
 	return h.state.Started(now, &r.seat.seat)
 }
 
+// hostSilent reports whether the host lets the requests of all its lanes wait in vain.
+func (r *runner) hostSilent(now time.Time, f *flight, class hook.Class) bool {
+	if r.seat == nil || f.hostLoad == 0 {
+		return false
+	}
+	h := r.seat.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state.Silent(now, &r.seat.seat, f.started, class)
+}
+
 // hostHeard tells the host what became of a request.
 func (l *loop) hostHeard(now time.Time, r *runner, f *flight, class hook.Class, c lane.Change) {
 	if r.seat == nil || !c.Opened && f.hostLoad == 0 && !r.seat.host.knows.Load() {

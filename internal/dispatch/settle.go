@@ -30,6 +30,7 @@ func (l *loop) result(now time.Time, f *flight) {
 	})
 	change := r.lane.Result(now, l.rng.Float64(), f.tag, lane.Outcome{
 		Class: v.Class, RTT: f.answer.Latency, Waited: f.answer.Waited, Hold: v.Hold, RetryAfter: v.RetryAfter, LastChance: v.LastChance,
+		HostSilent: r.hostSilent(now, f, v.Class),
 	})
 	l.hostHeard(now, r, f, v.Class, change)
 	if f.tag.Probe {

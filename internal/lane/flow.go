@@ -46,6 +46,7 @@ type flow struct {
 	ceiling  ceiling
 	refused  refused
 	host     hostView
+	hung     hung
 
 	// What was known before the latest opening: its host may turn out to be to
 	// blame.
@@ -197,13 +198,16 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	}
 	recovering = recovering || r.rate > 0
 	seen := r.oks >= seenLeast
-	r.fell(now.Sub(r.began), seen)
-	steady := seen && (f.level() || f.ceiling.steady(now, r.began, &f.load))
+	at, steady := now, f.steady(now)
+	if !f.hung.at.IsZero() {
+		at, steady, f.hung = f.hung.at, f.hung.steady, hung{}
+	}
+	r.fell(at.Sub(r.began), seen)
 	when := circumstances{
 		recovering: recovering, steady: steady, flaps: r.flaps(now),
 		fellBelow: f.keeps(now) && now.Sub(r.own[0]) <= flapsWithin && r.own[0].After(f.ceiling.at),
 	}
-	when.sustained, when.worn = f.pressure(now, seen)
+	when.sustained, when.worn = f.pressure(at, seen)
 	switch explained := reason == OpenedByStreak && seen && f.ceiling.blame(now, when, &f.load); {
 	case explained:
 		r.reopened = max(0, r.reopened-1)
@@ -214,6 +218,12 @@ func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	}
 	r.rate = 0
 	return steady
+}
+
+// steady reports whether the endpoint had carried for a while what it was sent before the
+// failures.
+func (f *flow) steady(now time.Time) bool {
+	return f.recovery.oks >= seenLeast && (f.level() || f.ceiling.steady(now, f.recovery.began, &f.load))
 }
 
 // pressure is the mean of what a drain has carried until the endpoint fell, unless that is

@@ -47,6 +47,8 @@ type Host struct {
 	probeAt  time.Time // nobody probes before
 	closedAt time.Time
 	streak   int // failures of any lane since the last success
+	silence  silence
+	vain     int // how many have waited in vain together with the latest that failed
 	waiting  []*Seat
 	turnAt   time.Time // since when it is the first one's turn
 
@@ -191,7 +193,7 @@ func (h *Host) goOn(now time.Time, rate float64, l *Lane) {
 
 // fall is the beginning of an outage of the host.
 func (h *Host) fall(now time.Time, l *Lane) {
-	recovering := !h.closedAt.IsZero() && now.Sub(h.closedAt) <= reopenWithin
+	recovering := h.recovers(now)
 	if !recovering || h.since.IsZero() {
 		h.since = l.openedAt
 	}
@@ -199,12 +201,21 @@ func (h *Host) fall(now time.Time, l *Lane) {
 	h.down, h.probeAt = true, time.Time{}
 }
 
+// recovers reports whether the host was down a moment ago.
+func (h *Host) recovers(now time.Time) bool {
+	return !h.closedAt.IsZero() && now.Sub(h.closedAt) <= reopenWithin
+}
+
 // MayProbe reports whether the seat's lane may probe now, else when to ask
 // again. A probe that may leave is the only one for a while.
 func (h *Host) MayProbe(now time.Time, s *Seat) (bool, time.Time) {
+	if !slices.Contains(h.open, s) {
+		if !h.down {
+			return true, now // an outage of its own
+		}
+		h.open = append(h.open, s) // it began as one
+	}
 	switch {
-	case !h.down && !slices.Contains(h.open, s):
-		return true, now // an outage of its own
 	case now.Before(h.probeAt):
 		return false, h.probeAt
 	case h.down:
@@ -251,7 +262,7 @@ func (h *Host) rise(now time.Time) {
 	if usual > 0 {
 		held = max(held, seconds(backlog/usual))
 	}
-	h.down, h.closedAt, h.streak = false, now, 0
+	h.down, h.closedAt, h.streak, h.silence = false, now, 0, silence{}
 	h.flow.load.usual = usual
 	h.outgrow()
 	h.flow.refused.voidAt = time.Time{} // what it refused before may have had other reasons
@@ -359,7 +370,8 @@ func (h *Host) Result(now time.Time, s *Seat, started time.Time, load float64, c
 		}
 	case isDown(class):
 		h.streak++
-		h.flow.ceiling.failed(now, load, h.streak == 1, &h.flow.load)
+		h.flow.failed(now, load, h.streak == 1, h.vain, now.Sub(started))
+		h.vain = 0
 		if h.flow.recovery.rate > 0 || h.flow.inTheWay(now) { // it has no limit to be halved
 			h.flow.ease(now, load, h.streak)
 		}

@@ -17,6 +17,17 @@ type street struct {
 	step time.Duration
 	rows []*house
 	up   bool
+
+	swallows  func() bool // asked for each request: it gets no answer
+	swallowed []swallowed
+}
+
+// swallowed is a request that fails after the timeout.
+type swallowed struct {
+	r    *house
+	dec  lane.Decision
+	load float64
+	at   time.Time
 }
 
 type house struct {
@@ -45,6 +56,11 @@ func (s *street) run(lasts time.Duration) (most int) {
 	s.t.Helper()
 	var starts []time.Time
 	for end := s.now.Add(lasts); s.now.Before(end); s.now = s.now.Add(s.step) {
+		for len(s.swallowed) > 0 && s.now.Sub(s.swallowed[0].at) >= timeout {
+			f := s.swallowed[0]
+			s.swallowed = s.swallowed[1:]
+			s.answer(f.r, f.dec, f.load, f.at, lane.Outcome{Class: hook.Down, RTT: timeout})
+		}
 		for _, r := range s.rows {
 			r.road.now = s.now
 			for r.road.live > 0 && !r.road.nextLive.After(s.now) {
@@ -87,14 +103,25 @@ func (s *street) send(r *house) bool {
 	if s.h.Knows(s.now) {
 		load = s.h.Started(s.now, &r.seat)
 	}
-	o := r.road.answer(0)
+	if s.swallows != nil && s.swallows() {
+		s.swallowed = append(s.swallowed, swallowed{r, dec, load, s.now})
+		return true
+	}
+	s.answer(r, dec, load, s.now, r.road.answer(0))
+	return true
+}
+
+// answer ends a request.
+func (s *street) answer(r *house, dec lane.Decision, load float64, started time.Time, o lane.Outcome) {
+	l := r.road.l
+	o.HostSilent = load > 0 && s.h.Silent(s.now, &r.seat, started, o.Class)
 	c := l.Result(s.now, 0.5, dec.Tag, o)
 	if o.Class != hook.Success {
 		r.road.id++
 		l.Arrive(lane.Ref{ID: r.road.id, FirstDue: s.now, FailedAttempts: 1})
 	}
 	if c.Opened || load > 0 || s.h.Knows(s.now) {
-		s.h.Result(s.now, &r.seat, s.now, load, o.Class)
+		s.h.Result(s.now, &r.seat, started, load, o.Class)
 	}
 	switch {
 	case c.Opened:
@@ -108,7 +135,6 @@ func (s *street) send(r *house) bool {
 	case dec.Tag.Probe:
 		s.h.ProbeFailed(l.Wake(s.now))
 	}
-	return true
 }
 
 func (s *street) laneOf(seat *lane.Seat) *lane.Lane {
@@ -480,5 +506,29 @@ func TestHostIsForgotten(t *testing.T) {
 	}
 	if s.h.Knows(s.now.Add(3 * time.Second)) {
 		t.Error("a host without lanes that was reset still knows something")
+	}
+}
+
+// TestLaneThatFellBeforeItsHost: one that fell by itself a while before its host did is as
+// good as any other to find that the host is back. Nobody waits for another one to find out.
+func TestLaneThatFellBeforeItsHost(t *testing.T) {
+	t.Parallel()
+	for first := range 3 {
+		s := newStreet(t, 3, 10)
+		s.run(20 * time.Second)
+		one := s.rows[first].road
+		up := one.answer
+		one.answer = func(int) lane.Outcome { return lane.Outcome{Class: hook.Down} }
+		s.run(20 * time.Second)
+		if s.open() != 1 {
+			t.Fatalf("%d lanes are open, want the one that fell", s.open())
+		}
+		one.answer, s.up = up, false
+		s.run(2 * time.Minute)
+		s.up = true
+		s.run(25 * time.Second)
+		if s.open() != 0 {
+			t.Errorf("lane %d fell before: %d lanes are open 25 s after the host is back", first, s.open())
+		}
 	}
 }

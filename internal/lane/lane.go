@@ -115,7 +115,8 @@ type Lane struct {
 	paused   bool   // by the operator, or disabled: hold everything
 	inFlight int
 
-	streak   int  // destination failures since the last success
+	streak   int // destination failures since the last success
+	silence  silence
 	firsts   ring // latest first attempts: failed or not
 	latest   ring // latest results: destination failures or not
 	refusals int  // probes in a row answered with a refusal

@@ -172,15 +172,15 @@ func (l *Lane) halve(now time.Time) {
 // succeed learns from a success of the current generation.
 func (l *Lane) succeed(now time.Time, tag Tag, o Outcome) {
 	l.flow.succeed(now, l.latest.sum < halveAt, now.Sub(l.closedAt) > reopenWithin)
-	if l.cfg.Fixed {
-		return
-	}
 	r := &l.ramp
 	took := max(o.RTT, shortestTrip).Seconds()
 	if r.srtt == 0 {
 		r.srtt = took
 	}
 	r.srtt += (took - r.srtt) * 0.1
+	if l.cfg.Fixed {
+		return
+	}
 	if tag.Round != 0 && tag.Round == r.round.number {
 		r.round.rtts = append(r.round.rtts, took)
 		if o.Waited {

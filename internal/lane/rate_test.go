@@ -90,8 +90,11 @@ func (r *road) run(lasts time.Duration, look func()) {
 func (r *road) land() {
 	f := r.flying[0]
 	r.flying = r.flying[1:]
-	o := r.answer(r.load(f.from))
-	o.RTT = r.latency
+	o, took := r.answer(r.load(f.from)), r.now.Sub(f.from)
+	if took >= timeout {
+		o = down(0)
+	}
+	o.RTT = took
 	r.l.Result(r.now, 0.5, f.dec.Tag, o)
 	if isFailure(o.Class) { // it comes again; what it carries does not matter here
 		r.id++
@@ -415,5 +418,22 @@ func TestOurOwnOutagePacesNoHealthyEndpoint(t *testing.T) {
 		if p := r.l.Checkpoint().Pacing(r.now, 0); p.By != lane.PacedByNothing {
 			t.Fatalf("paced by %s to %.1f after a restart of ours", p.By, p.Rate)
 		}
+	}
+}
+
+// TestFixedLimitWithSlowAnswers: a recovery leaves room for as many requests in flight as its
+// rate needs, also where their number is fixed and not found by latency.
+func TestFixedLimitWithSlowAnswers(t *testing.T) {
+	t.Parallel()
+	cfg := config()
+	cfg.Limit = 20
+	r := newRoad(drive(t, cfg), 10, ok)
+	r.latency = time.Second
+	r.run(time.Minute, nil)
+	r.outage(time.Minute)
+	held := r.l.Queued()
+	r.run(25*time.Second, nil)
+	if n := r.l.Queued(); n >= held {
+		t.Errorf("%d wait 25 s after an outage, %d did at its end: it sends less than the 10/s that come in", n, held)
 	}
 }

@@ -32,6 +32,8 @@ type Outcome struct {
 	Hold time.Duration
 	// RetryAfter is the value it gave, before spreading.
 	RetryAfter time.Duration
+	// HostSilent: its host lets the requests of all its lanes wait in vain.
+	HostSilent bool
 	// LastChance: with one more failure like this the delivery is given up.
 	LastChance bool
 }
@@ -97,6 +99,10 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 	if o.Class != hook.Local {
 		l.latest.add(isDown(o.Class))
 	}
+	vain := l.silence.learn(now, o.Class, o.RTT, l.ramp.srtt)
+	if o.HostSilent {
+		vain = 0 // the host answers for it
+	}
 	if tag.First {
 		l.sample(o.Class)
 	}
@@ -114,7 +120,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		return c
 	case hook.Down, hook.Limited:
 		l.streak++
-		l.flow.ceiling.failed(now, tag.Load, l.streak == 1, &l.flow.load)
+		l.flow.failed(now, tag.Load, l.streak == 1, vain, o.RTT)
 		l.lastBad = now
 		l.restAt = now.Add(time.Duration((0.05 + 0.1*u) * float64(time.Second)))
 		c.Refill = false
@@ -122,8 +128,8 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 	default:
 		return c // says nothing about the destination's health
 	}
-	if reason := l.trips(o.LastChance); reason != 0 {
-		c.Failures = l.streak
+	if reason := l.trips(o.LastChance, vain); reason != 0 {
+		c.Failures = max(l.streak, vain)
 		if reason == OpenedByRatio {
 			c.Failures = l.firsts.sum
 		}
@@ -162,11 +168,11 @@ func (l *Lane) sample(c hook.Class) {
 // trips says why the lane opens, if it does. An endpoint without a name or with an old
 // certificate may get so few events that each is given up before there are enough
 // failures in a row: it opens before that, when it has heard of nothing else lately.
-func (l *Lane) trips(lastChance bool) OpenReason {
+func (l *Lane) trips(lastChance bool, vain int) OpenReason {
 	switch {
 	case !l.cfg.Breaker:
 		return 0
-	case l.streak >= l.cfg.Consecutive || lastChance && l.latest.sum == l.latest.n:
+	case l.streak >= l.cfg.Consecutive || hangs(vain, l.cfg.Consecutive) || lastChance && l.latest.sum == l.latest.n:
 		return OpenedByStreak
 	case l.firsts.full() && l.firsts.sum >= l.cfg.WindowFailed:
 		return OpenedByRatio
@@ -225,7 +231,7 @@ func (l *Lane) close(now time.Time) {
 func (l *Lane) heldSince() time.Time { return l.blocked.Add(-l.flow.recovery.left) }
 
 func (l *Lane) forgetSamples() {
-	l.streak, l.refusals = 0, 0
+	l.streak, l.refusals, l.silence = 0, 0, silence{}
 	l.firsts.reset()
 	l.latest.reset()
 }

@@ -75,7 +75,9 @@ func (d *destination) tooMuch(r *request) {
 		d.answer(r, 503)
 		return
 	}
-	d.answer(r, 0)
+	if d.s.Cliff.Mode == CliffCrash {
+		d.answer(r, 0)
+	}
 	d.crash(d.s.Cliff.For)
 }
 

@@ -139,6 +139,28 @@ func TestCliffIsDownForItsTime(t *testing.T) {
 	}
 }
 
+// TestCliffHangs: what is too much gets no answer, nor does what was being served, and
+// whoever comes while it lasts. Then it is there again.
+func TestCliffHangs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, onCliff(func(s *Scenario) {
+		s.Latency, s.Cliff = Duration(200*time.Millisecond), Cliff{Mode: CliffHang, For: Duration(10 * time.Second)}
+	}))
+	for range 21 {
+		b.sendAt(1)
+	}
+	b.sendAt(10.9)
+	b.sendAt(11.1)
+	b.play(14)
+	if b.answers[200] != 1 || len(b.answers) != 1 {
+		t.Errorf("answers %v before the timeout, want one 200, after the ten seconds", b.answers)
+	}
+	b.play(40)
+	if b.answers[0] != 22 || b.w.metrics.crashes != 1 {
+		t.Errorf("answers %v and %d crashes, want 22 timeouts and one", b.answers, b.w.metrics.crashes)
+	}
+}
+
 // TestCliffLatencyIsFlat: latency tells nothing, up to the last request.
 func TestCliffLatencyIsFlat(t *testing.T) {
 	t.Parallel()

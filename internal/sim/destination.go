@@ -21,8 +21,8 @@ type destination struct {
 	serving []*request
 	waiting queue[*request]
 	down    bool
-	hole    bool
-	outages int // scripted ones that are going on
+	hole    bool // requests wait in vain
+	outages int  // scripted ones that are going on
 	upAt    float64
 
 	tokens   float64
@@ -192,7 +192,9 @@ func (d *destination) fall() {
 	d.epoch++
 	d.down = true
 	for _, r := range d.serving {
-		d.answer(r, 0)
+		if !d.hole {
+			d.answer(r, 0)
+		}
 	}
 	if d.steady {
 		d.w.agenda.forget(d)
@@ -207,8 +209,8 @@ func (d *destination) fall() {
 // crash is a fall by overload; the endpoint comes back by itself.
 func (d *destination) crash(lasts Duration) {
 	d.w.metrics.crashed()
+	d.hole = d.s.Cliff.Mode == CliffHang
 	d.fall()
-	d.hole = false
 	fallen := d.epoch
 	d.w.after(lasts.seconds(), func() {
 		if fallen == d.epoch && d.outages == 0 {
@@ -228,6 +230,7 @@ func (d *destination) rise() {
 }
 
 func (d *destination) startOutage(o Outage) {
+	d.hole = false
 	d.fall()
 	d.outages++
 	d.hole = o.BlackHole

@@ -226,6 +226,7 @@ func TestCliffGoals(t *testing.T) {
 		"refuse-5s":                 {"recrashes_max==0", "first_drain<=3", "second_drain<=3"},
 		"halved":                    {"second_crashes_max<=2"},
 		"doubled":                   {"found_max<=1h"},
+		"hang":                      {"first_crashes_max<=3", "first_drain<=2", "second_crashes_max==0", "second_drain<=1.4"},
 		"host-20":                   {"first_crashes_max<=3", "first_drain<=2", "second_crashes_max==0", "second_drain<=1.4"},
 		"flap":                      {"drain<=3", "drain_max<=4"},
 		"stray-1":                   {"max_waiting<=300", "broken_holds==0"},

@@ -64,6 +64,11 @@ func (l *law) hostStarted(now time.Time) float64 {
 	return l.host.Started(now, &l.seat)
 }
 
+// hostSilent reports whether the host lets the requests of all its lanes wait in vain.
+func (l *law) hostSilent(now time.Time, r *request, class hook.Class) bool {
+	return r.hostLoad > 0 && l.host.Silent(now, &l.seat, epoch.Add(seconds(r.started)), class)
+}
+
 // hostHeard tells the host what became of a request.
 func (l *law) hostHeard(now time.Time, r *request, class hook.Class, c lane.Change) {
 	if l.host == nil || !c.Opened && r.hostLoad == 0 && !l.host.Knows(now) {

@@ -198,6 +198,7 @@ func (l *law) result(r *request) {
 	e.progress = v.Progress
 	change := l.lane.Result(now, l.rng.Float64(), r.tag, lane.Outcome{
 		Class: v.Class, RTT: seconds(l.w.now - r.started), Hold: v.Hold, RetryAfter: v.RetryAfter,
+		HostSilent: l.hostSilent(now, r, v.Class),
 	})
 	l.hostHeard(now, r, v.Class, change)
 	switch {

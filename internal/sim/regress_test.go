@@ -129,6 +129,19 @@ func TestRefusalsOverSeconds(t *testing.T) {
 	check(t, play(t, s, "law", 8), s.Goals)
 }
 
+// TestHangs: an endpoint that answers nothing when it is overrun, and is up again before
+// anybody's timeout, was once overrun again and again, by a lane that never opened.
+func TestHangs(t *testing.T) {
+	t.Parallel()
+	for name, seeds := range map[string]int{"hang": 8, "hang-80": 8, "host-hangs": 4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scenario(t, name)
+			check(t, play(t, s, "law", seeds), s.Goals)
+		})
+	}
+}
+
 // TestHostsThatBroke: endpoints of one host that answers what is too much with 503 once
 // overran it together, again and again, and those of a small server, each with a few
 // requests in flight, crashed it, ten times of ten; when their owner died they forgot

@@ -81,8 +81,10 @@ func (s *Scenario) checkOutages(r *reader) {
 }
 
 func (s *Scenario) checkHard(r *reader) {
-	if m := s.Cliff.Mode; m != "" && m != CliffCrash && m != CliffRefuse {
-		r.add("cliff.mode", "must be %s or %s", CliffCrash, CliffRefuse)
+	switch s.Cliff.Mode {
+	case "", CliffCrash, CliffHang, CliffRefuse:
+	default:
+		r.add("cliff.mode", "must be %s, %s or %s", CliffCrash, CliffHang, CliffRefuse)
 	}
 	r.duration("cliff.for", s.Cliff.For, 0, maxTime)
 	r.duration("cliff.window", s.Cliff.Window, 0, time.Minute)
@@ -120,7 +122,7 @@ func (s *Scenario) checkHardWhole(r *reader) {
 	if s.Cliff.Mode != "" && s.After > 0 {
 		r.add("capacity_after", "does not go with a cliff; again.capacity does")
 	}
-	if s.Cliff.Mode == CliffCrash && s.Cliff.For == 0 {
+	if (s.Cliff.Mode == CliffCrash || s.Cliff.Mode == CliffHang) && s.Cliff.For == 0 {
 		r.add("cliff.for", "must be above 0")
 	}
 	if s.Stray.Share > 0 {

@@ -10,7 +10,7 @@ import (
 // Cliff is an endpoint that serves everything in the same time, up to its
 // capacity: so many requests in any one second. One more is too much.
 type Cliff struct {
-	Mode   string   `json:"mode"`            // CliffCrash, CliffRefuse; empty: there is none
+	Mode   string   `json:"mode"`            // CliffCrash, CliffHang, CliffRefuse; empty: there is none
 	For    Duration `json:"for,omitzero"`    // how long a crash lasts
 	Window Duration `json:"window,omitzero"` // in which requests are counted; 0: a second
 }
@@ -25,6 +25,7 @@ func (c *Cliff) window() float64 {
 // What a cliff does with a request that is too much.
 const (
 	CliffCrash  = "crash"  // it resets everything and is down
+	CliffHang   = "hang"   // it is down and lets everything wait in vain
 	CliffRefuse = "refuse" // it answers 503 at once, and serves the others
 )
 
@@ -67,7 +68,7 @@ func (s *Scenario) steady() bool {
 // prompt reports whether every request is answered before its timeout.
 func (s *Scenario) prompt(timeout float64) bool {
 	swallows := slices.ContainsFunc(s.Outages, func(o Outage) bool { return o.BlackHole })
-	return s.steady() && !swallows && (s.Latency+s.Network).seconds() < timeout
+	return s.steady() && s.Cliff.Mode != CliffHang && !swallows && (s.Latency+s.Network).seconds() < timeout
 }
 
 // againFor is how long the second outage lasts.

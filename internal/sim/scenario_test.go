@@ -109,7 +109,7 @@ func TestBadScenario(t *testing.T) {
 		"cold for ever":     {"warmup: {over: 1m}", "warmup.from must be above 0"},
 		"too many events":   {"capacity: 100000\noutages: [{at: 1m, for: 24h}]", "capacity makes a run of"},
 		"too long a run":    {"load: 0.98\noutages: [{at: 1m, for: 20d}]", "outages make a run of more than 30 days"},
-		"no such cliff":     {"cliff: {mode: steep}", "cliff.mode must be crash or refuse"},
+		"no such cliff":     {"cliff: {mode: steep}", "cliff.mode must be crash, hang or refuse"},
 		"small cliff":       {"cliff: {mode: crash}\ncapacity: 0.5", "capacity must be at least 1 with a cliff"},
 		"short window":      {"cliff: {mode: crash, window: 100ms}\ncapacity: 5", "capacity must be at least 1 with a cliff, in each window"},
 		"long window":       {"cliff: {mode: crash, window: 2m}", "cliff.window"},
@@ -167,8 +167,8 @@ func TestBuiltInScenarios(t *testing.T) {
 	if n := len(sim.Matrix()); n != 12 {
 		t.Errorf("the matrix has %d rows, want 12", n)
 	}
-	if n := len(sim.Cliffs()); n != 3*3*3*3+23 {
-		t.Errorf("%d scenarios with cliffs and their like, want 103", n)
+	if n := len(sim.Cliffs()); n != 3*3*3*3+26 {
+		t.Errorf("%d scenarios with cliffs and their like, want 107", n)
 	}
 }
 

@@ -124,6 +124,16 @@ func hard() []Scenario {
 			s.Load, s.Outages[0].For = 0.3, Duration(30*time.Second)
 			s.Warmup = Warmup{From: 0.3, Over: Duration(time.Minute)}
 		}),
+		atEdge("hang", hardGoals+",first_crashes_max<=3,first_drain<=2,second_crashes_max==0,second_drain<=1.4", hangs),
+		atEdge("hang-80", hardGoals+",first_crashes_max<=2,first_drain<=3,second_crashes==0,second_crashes_max<=1,second_drain<=1.6", func(s *Scenario) {
+			hangs(s)
+			s.Load, s.Outages[0].For = 0.8, Duration(30*time.Second)
+		}),
+		atEdge("host-hangs", hardGoals+",first_crashes_max<=3,first_drain<=2,second_crashes_max==0,second_drain<=1.4", func(s *Scenario) {
+			hangs(s)
+			s.Endpoints, s.Shared = 20, true
+			s.Latency = Duration(50 * time.Millisecond)
+		}),
 		overSeconds("window-2s", 2*time.Second),
 		overSeconds("window-10s", 10*time.Second),
 		overSeconds("window-1m", time.Minute),
@@ -160,6 +170,9 @@ func hard() []Scenario {
 		quiet("idle-429-two", time.Minute, 98*time.Second),
 	}
 }
+
+// hangs lets a cliff answer nothing when it is too much, for less than a timeout.
+func hangs(s *Scenario) { s.Cliff.Mode = CliffHang }
 
 // overSeconds is a cliff that is counted over a longer time than the load of the law.
 func overSeconds(name string, window time.Duration) Scenario {
