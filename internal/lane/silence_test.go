@@ -205,3 +205,26 @@ func TestHangTeachesWhatACrashDoes(t *testing.T) {
 		}
 	}
 }
+
+// TestOldSilence: one request that was lost at a quiet time, minutes before a crash, says
+// nothing of that crash.
+func TestOldSilence(t *testing.T) {
+	t.Parallel()
+	r, crashes := newRoad(drive(t, config()), 50, ok), 0
+	r.run(time.Minute, nil)
+	r.live = 0
+	r.run(time.Second, nil)
+	r.arrive(1)
+	lost := 0
+	r.run(time.Minute, r.swallowing(func() bool { lost++; return lost == 1 }))
+	r.live, r.nextLive = 50, r.now
+	r.run(time.Minute, nil)
+	r.live, r.answer = 400, r.cliff(100, &crashes)
+	for crashes == 0 {
+		r.run(10*time.Millisecond, nil)
+	}
+	r.run(2*time.Second, nil)
+	if c := r.l.Checkpoint(); c.Mark < 95 || c.Mark > 105 {
+		t.Errorf("it crashed above 100 per second, mark %.0f", c.Mark)
+	}
+}
