@@ -140,7 +140,7 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 # With times judged: nothing else should use the machine. The same tests are part
 # of `make test` in short, and judge only counts there. One only: RUN=TestCliff.
-STORMS := TestCliff|TestShortOutageOfACliff|TestEndpointsOfOneHost|TestQuietEndpointAfterOne429|TestStray429s|TestThreeBehindARetryAfter|TestThrott|TestRecoveryAfterAnOutage|TestFailOver|TestFullFive|TestReplayGoesOnByItself|TestSlowEndpoint|TestStart
+STORMS := TestCliff|TestShortOutageOfACliff|TestEndpointsOfOneHost|TestQuietEndpointAfterOne429|TestStray429s|TestLosses|TestThreeBehindARetryAfter|TestThrott|TestRecoveryAfterAnOutage|TestFailOver|TestFullFive|TestReplayGoesOnByItself|TestSlowEndpoint|TestStart
 storms: postgres ## outages, cliffs and throttling with the real binary, in full; about 20 minutes
 	STORM_IN_FULL=1 $(GO) test -count=1 -timeout 60m -v -run '$(if $(RUN),$(RUN),$(STORMS))' ./test/process
 

@@ -37,14 +37,14 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 		return Decision{Empty: l.hasRoom(now)}
 	case !l.hasRoom(now):
 		return Decision{}
-	case l.inFlight >= free:
+	case l.flight.n >= free:
 		return Decision{Starved: true}
 	case !l.takeTokens(now):
 		l.flow.short(now)
 		return Decision{}
 	}
 	r := l.pick()
-	l.inFlight++
+	l.flight.start(now)
 	if l.Queued() == 0 {
 		l.flow.emptied(now)
 	}
@@ -52,7 +52,7 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 		Send: true, Ref: r, Kind: r.kind(),
 		Tag: Tag{
 			Gen: l.gen, Round: l.join(now), Closed: true, First: r.Charged == 0 && !r.Manual,
-			Load: l.flow.load.start(now),
+			Load: l.flow.start(now), At: now,
 		},
 	}
 }
@@ -61,11 +61,16 @@ func (l *Lane) Next(now time.Time, free int) Decision {
 // are never many more than it and the latency make: answers that stop coming
 // must not let a heap of requests gather.
 func (l *Lane) hasRoom(now time.Time) bool {
-	if n := float64(l.inFlight + 1); n > l.Limit() && n > l.Limit()+l.release(now) {
+	if float64(l.flight.n+1) > max(1, l.cfg.most()) {
+		return false
+	}
+	l.flight.age(now, l.ramp.srtt)
+	n := float64(l.flight.young + 1)
+	if n > l.Limit() && n > l.Limit()+l.release(now) {
 		return false
 	}
 	rate := l.flow.rate(now)
-	return rate == 0 || float64(l.inFlight+1) <= 2+rate*(l.flow.late()+2*l.ramp.srtt)
+	return rate == 0 || n <= 2+rate*(l.flow.late()+2*l.ramp.srtt)
 }
 
 // releaseFor is for how long after a hold what gathered in it may leave together.
@@ -107,17 +112,17 @@ func (l *Lane) nextProbe(now time.Time, free int) Decision {
 	if l.Queued() == 0 {
 		return Decision{Empty: true}
 	}
-	if l.inFlight >= free {
+	if l.flight.n >= free {
 		return Decision{Starved: true}
 	}
 	r := l.pickProbe()
 	l.state = HalfOpen
-	l.inFlight++
+	l.flight.start(now)
 	kind := hook.Probe
 	if r.Manual {
 		kind = hook.Manual
 	}
-	return Decision{Send: true, Ref: r, Kind: kind, Tag: Tag{Gen: l.gen, Probe: true}}
+	return Decision{Send: true, Ref: r, Kind: kind, Tag: Tag{Gen: l.gen, Probe: true, At: now}}
 }
 
 // idleTooLong is how long a limit is trusted without any answer.
@@ -125,7 +130,7 @@ const idleTooLong = 10 * time.Minute
 
 // decay takes back a high limit that nothing has confirmed for long.
 func (l *Lane) decay(now time.Time) {
-	if l.cfg.Fixed || l.inFlight > 0 || l.lastAny.IsZero() || now.Sub(l.lastAny) <= idleTooLong {
+	if l.cfg.Fixed || l.flight.n > 0 || l.lastAny.IsZero() || now.Sub(l.lastAny) <= idleTooLong {
 		return
 	}
 	l.ramp.limit = min(l.ramp.limit, max(l.cfg.rest(), 2*l.ramp.healthyPeak))

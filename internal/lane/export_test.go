@@ -45,7 +45,7 @@ type Control struct {
 func (l *Lane) View() View {
 	r := &l.ramp
 	return View{Live: ids(&l.live), Back: ids(&l.back), Control: Control{
-		State: l.state, Gen: l.gen, InFlight: l.inFlight,
+		State: l.state, Gen: l.gen, InFlight: l.flight.n,
 		Limit: r.limit, Base: r.base, BaseWeight: r.baseWeight, SRTT: r.srtt, HealthyPeak: r.healthyPeak,
 		SlowStart: r.slowStart, Doubted: r.doubted, AtFloor: r.atFloor, ProbeUntil: r.probeUntil, ProbeSaved: r.probeSaved,
 		Round: r.round.number, From: r.round.from, Target: r.round.target, Full: r.round.full, Answers: len(r.round.rtts),
@@ -53,6 +53,9 @@ func (l *Lane) View() View {
 		Hold: l.hold, ProbeAt: l.probeAt, OpenedAt: l.openedAt,
 	}}
 }
+
+// Expects is the share of requests that are lost whatever is sent.
+func (l *Lane) Expects(now time.Time) float64 { return l.flow.loss.expected(now) }
 
 func ids(q *queue) []hook.ID {
 	out := make([]hook.ID, q.len())
@@ -67,6 +70,7 @@ func (l *Lane) Clone() *Lane {
 	c := *l
 	c.firsts.bad = slices.Clone(l.firsts.bad)
 	c.latest.bad = slices.Clone(l.latest.bad)
+	c.flight.starts = slices.Clone(l.flight.starts)
 	c.ramp.round.rtts = slices.Clone(l.ramp.round.rtts)
 	c.live.ring = slices.Clone(l.live.ring)
 	c.back.ring = slices.Clone(l.back.ring)
@@ -78,7 +82,7 @@ func (l *Lane) Clone() *Lane {
 // to be left alone is obeyed whoever brings it.
 func (l *Lane) Steering() *Lane {
 	c := l.Clone()
-	c.inFlight, c.lastBad, c.lastAny, c.failing = 0, time.Time{}, time.Time{}, failing{}
+	c.flight, c.lastBad, c.lastAny, c.failing = flight{}, time.Time{}, time.Time{}, failing{}
 	c.hold, c.blocked = time.Time{}, time.Time{}
 	return c
 }

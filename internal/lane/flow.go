@@ -45,6 +45,7 @@ type flow struct {
 	recovery recovery
 	ceiling  ceiling
 	refused  refused
+	loss     loss
 	host     hostView
 	hung     hung
 
@@ -138,6 +139,7 @@ func (f *flow) begin(now time.Time, held time.Duration) {
 func (f *flow) succeed(now time.Time, calm, settled bool) {
 	r := &f.recovery
 	r.oks++
+	f.loss.answered(0)
 	f.refused.succeed(now, &f.load)
 	counts := f.refused.rate(now) == 0 || f.load.drained(now)
 	f.load.succeed(now, counts, counts && (r.rate == 0 || settled))
@@ -190,6 +192,7 @@ func (f *flow) level() bool {
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	r := &f.recovery
 	f.before.ceiling, f.before.recovery = f.ceiling, *r
+	f.stop(now)
 	switch {
 	case !f.drains():
 		r.left = 0
@@ -273,7 +276,7 @@ func (f *flow) resume() { f.ceiling, f.recovery = f.before.ceiling, f.before.rec
 
 // forget is what a person can do who knows better.
 func (f *flow) forget() {
-	f.ceiling, f.refused = ceiling{}, refused{}
+	f.ceiling, f.refused, f.loss = ceiling{}, refused{}, loss{}
 	f.recovery = recovery{}
 	f.host.rate = 0
 }
@@ -284,6 +287,9 @@ func (f *flow) drains() bool { return f.load.emptyAt.Before(f.recovery.began) }
 // save adds what outlives the owner to a checkpoint.
 func (f *flow) save(c *Checkpoint) {
 	c.Pace, c.PaceSlowStart, c.ThrottledAt, c.RetryAfter = f.refused.learnt, f.refused.slowStart, f.refused.at, f.refused.asked
+	if t := &f.loss.trial; t.second { // what it is tried with is nothing to go on with
+		c.Pace = t.before
+	}
 	c.Usual, c.Proven = f.load.usual, f.load.proven
 	switch c.Recovery = f.recovery.rate; {
 	case c.Recovery > 0 || !c.Open && f.drains():

@@ -342,7 +342,7 @@ func (h *Host) Started(now time.Time, s *Seat) float64 {
 	h.room.start(now)
 	s.inFlight++
 	h.flow.take(now)
-	return h.flow.load.start(now)
+	return h.flow.start(now)
 }
 
 // leaveTurn takes a seat out of those that wait.
@@ -361,6 +361,7 @@ func (h *Host) Result(now time.Time, s *Seat, started time.Time, load float64, c
 		s.inFlight--
 		h.ended(now, s, started, class == hook.Success)
 	}
+	h.flow.try(now, started, isDown(class))
 	switch {
 	case class == hook.Success:
 		h.streak = 0

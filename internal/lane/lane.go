@@ -103,6 +103,7 @@ type Tag struct {
 	Probe  bool
 	First  bool    // counts in the window of first attempts
 	Load   float64 // requests started in the second before, itself included
+	At     time.Time
 }
 
 // Lane is the control state of one endpoint. It is a plain value machine, used
@@ -110,10 +111,10 @@ type Tag struct {
 type Lane struct {
 	cfg Config
 
-	state    State
-	gen      uint64 // grows with every open and close; old results steer nothing
-	paused   bool   // by the operator, or disabled: hold everything
-	inFlight int
+	state  State
+	gen    uint64 // grows with every open and close; old results steer nothing
+	paused bool   // by the operator, or disabled: hold everything
+	flight flight
 
 	streak   int // destination failures since the last success
 	silence  silence
@@ -200,7 +201,7 @@ func (l *Lane) Limit() float64 { return max(1, l.ramp.limit) }
 func (l *Lane) SlowStart() bool { return l.ramp.slowStart }
 
 // InFlight returns how many requests are in flight, probes included.
-func (l *Lane) InFlight() int { return l.inFlight }
+func (l *Lane) InFlight() int { return l.flight.n }
 
 // Queued returns how many deliveries wait in memory.
 func (l *Lane) Queued() int { return l.live.len() + l.back.len() }

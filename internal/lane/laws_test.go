@@ -16,8 +16,9 @@ import (
 // The laws of a lane, for every order of inputs and every random number. A
 // failure names the one that is broken.
 //
-//	 1 limit         never more in flight than the limit, which stays between 1 and
-//	                 its maximum, and above the floor once judged outside slow start
+//	 1 limit         never more in flight than the limit, but for what is stuck, and
+//	                 never more than its maximum; the limit stays between 1 and that,
+//	                 and above the floor once judged outside slow start
 //	 2 probes        an open lane sends one probe at a time, a gap apart
 //	 3 charging      only what started while closed can be charged, and a first
 //	                 attempt is one that was not charged before (package policy
@@ -145,7 +146,7 @@ func (m *machine) checkSend(t *rapid.T, dec lane.Decision, before, after lane.Vi
 		m.checkProbe(t, before)
 	}
 	first := closed && dec.Ref.Charged == 0 && !dec.Ref.Manual
-	if want := (lane.Tag{Gen: after.Gen, Round: dec.Tag.Round, Closed: closed, Probe: !closed, First: first, Load: dec.Tag.Load}); dec.Tag != want {
+	if want := (lane.Tag{Gen: after.Gen, Round: dec.Tag.Round, Closed: closed, Probe: !closed, First: first, Load: dec.Tag.Load, At: m.now}); dec.Tag != want {
 		t.Fatalf("law 3 (charging): a %s lane sent %+v as %+v, want %+v", before.State, dec.Ref, dec.Tag, want)
 	}
 	if dec.Ref.Manual != (dec.Kind == hook.Manual) || !dec.Ref.Manual && dec.Tag.Probe != (dec.Kind == hook.Probe) {
@@ -157,10 +158,29 @@ func (m *machine) checkSend(t *rapid.T, dec lane.Decision, before, after lane.Vi
 		if m.now.Sub(before.Hold) <= 100*time.Millisecond { // what gathered in a hold may leave together
 			most = max(most, float64(m.cfg.Max))
 		}
-		if float64(after.InFlight) > most {
-			t.Fatalf("law 1 (limit): %d in flight, at most %v", after.InFlight, most)
+		m.checkInFlight(t, most)
+	}
+}
+
+// checkInFlight counts what is in flight. What others have overtaken seconds ago is stuck,
+// and bounded by the maximum only.
+func (m *machine) checkInFlight(t *rapid.T, most float64) {
+	if n := m.moving() + 1; float64(n) > most {
+		t.Fatalf("law 1 (limit): %d in flight that are not stuck, at most %v", n, most)
+	}
+	if all := len(m.flights) + 1; all > max(m.cfg.Max, m.cfg.Limit) || m.cfg.Fixed && float64(all) > most {
+		t.Fatalf("law 1 (limit): %d in flight", all)
+	}
+}
+
+// moving are the requests in flight that cannot be stuck: too young, or not overtaken.
+func (m *machine) moving() (n int) {
+	for _, f := range m.flights {
+		if m.now.Sub(f.started) < 2*time.Second || f.started.After(m.answered) {
+			n++
 		}
 	}
+	return n
 }
 
 func (m *machine) checkProbe(t *rapid.T, before lane.View) {
@@ -325,7 +345,7 @@ func (m *machine) checkClose(t *rapid.T, before, after lane.View) {
 	if after.State != lane.Closed || after.Gen == before.Gen {
 		return
 	}
-	most := max(0, 1-len(m.flights))
+	most := max(0, 1-m.moving())
 	if m.cfg.Fixed {
 		most = max(0, m.cfg.Limit-len(m.flights))
 	}

@@ -107,6 +107,8 @@ type machine struct {
 	flights []*flight
 	lastID  hook.ID
 
+	answered time.Time // latest start of a request that succeeded
+
 	asked     bool // a person asked for the next probe
 	lastProbe time.Time
 	leastGap  time.Duration // between probes, under any configuration so far
@@ -298,7 +300,7 @@ func (m *machine) restore(t *rapid.T, newOwner bool) {
 	for _, f := range m.flights {
 		m.where[f.dec.Ref.ID] = waiting
 	}
-	m.flights = nil
+	m.flights, m.answered = nil, time.Time{}
 	for _, id := range m.at(waiting) {
 		m.handIn(t, m.refs[id])
 	}
@@ -349,6 +351,9 @@ func (m *machine) answer(t *rapid.T) {
 // result ends a flight.
 func (m *machine) result(t *rapid.T, f *flight, u float64, o lane.Outcome) {
 	m.flights = slices.DeleteFunc(m.flights, func(g *flight) bool { return g == f })
+	if o.Class == hook.Success && f.started.After(m.answered) {
+		m.answered = f.started
+	}
 	steering := m.l.Steering()
 	c, before, after := input(t, m, func(l *lane.Lane) lane.Change { return l.Result(m.now, u, f.dec.Tag, o) })
 	m.checkResult(t, f.dec.Tag, o, c, before, after, steering)

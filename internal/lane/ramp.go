@@ -92,9 +92,10 @@ type round struct {
 	size   int  // of the cohort
 	full   bool // the target is reached: from fullAt on sends join the cohort
 	fullAt time.Time
-	peak   int // most in flight
-	cohort int // requests that joined
-	waited int // of those that were answered
+	peak   int     // most in flight
+	cohort int     // requests that joined
+	waited int     // of those that were answered
+	kept   float64 // share of them that the endpoint does not lose whatever it is sent
 	rtts   []float64
 }
 
@@ -102,7 +103,7 @@ func (l *Lane) newRound(now time.Time) {
 	r := &l.ramp
 	r.round = round{
 		number: r.round.number, began: now, from: r.limit, target: r.limit,
-		full: true, fullAt: now, peak: l.inFlight, rtts: r.round.rtts,
+		full: true, fullAt: now, peak: l.flight.young, rtts: r.round.rtts,
 	}
 	r.sizeCohort()
 }
@@ -139,7 +140,7 @@ func (l *Lane) join(now time.Time) uint64 {
 		return 0
 	}
 	r := &l.ramp.round
-	r.peak = max(r.peak, l.inFlight)
+	r.peak = max(r.peak, l.flight.young)
 	if l.cfg.Fixed || !r.full || r.cohort >= r.size || now.Before(r.fullAt) {
 		return 0
 	}
@@ -171,7 +172,7 @@ func (l *Lane) halve(now time.Time) {
 
 // succeed learns from a success of the current generation.
 func (l *Lane) succeed(now time.Time, tag Tag, o Outcome) {
-	l.flow.succeed(now, l.latest.sum < halveAt, now.Sub(l.closedAt) > reopenWithin)
+	l.flow.succeed(now, !l.failsOften(now), now.Sub(l.closedAt) > reopenWithin)
 	r := &l.ramp
 	took := max(o.RTT, shortestTrip).Seconds()
 	if r.srtt == 0 {
@@ -199,7 +200,7 @@ func (l *Lane) grow(now time.Time) bool {
 	if r.round.full {
 		return true
 	}
-	if float64(l.inFlight)+3 >= r.limit {
+	if float64(l.flight.young)+3 >= r.limit {
 		r.limit = min(r.round.target, r.limit+max(0.25, r.round.target/r.round.from-1))
 	}
 	if r.limit < r.round.target {
@@ -221,13 +222,14 @@ func (l *Lane) measured(now time.Time) bool {
 	elapsed := now.Sub(r.round.began).Seconds()
 	stale := elapsed > max(10, 6*r.srtt)
 	n := len(r.round.rtts)
+	r.round.kept = 1 - l.flow.loss.expected(now)
 	if n == 0 {
 		if stale {
 			l.newRound(now)
 		}
 		return false
 	}
-	return elapsed >= shortestRound.Seconds() && (float64(n) >= cohortShare*float64(r.round.size) || stale)
+	return elapsed >= shortestRound.Seconds() && (float64(n) >= cohortShare*r.round.kept*float64(r.round.size) || stale)
 }
 
 // verdict is what a cohort says.
@@ -242,7 +244,8 @@ type verdict struct {
 func (r *ramp) verdict() verdict {
 	slices.Sort(r.round.rtts)
 	n := len(r.round.rtts)
-	middle := (min(r.round.size, r.round.cohort) - 1) / 2
+	members := int(math.Ceil(r.round.kept * float64(min(r.round.size, r.round.cohort))))
+	middle := (members - 1) / 2
 	short := r.round.rtts[min(middle, n-1)]
 	r.learnSpread(short)
 	return verdict{

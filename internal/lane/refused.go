@@ -29,12 +29,6 @@ const (
 	refusedShort     = 2 * time.Second
 	refusedWeight    = 5.0
 	refusedWeightMin = 3.0 // of them at least
-	// The same of failures, which fewer endpoints have without a reason.
-	refusedFlaky      = 0.025
-	refusedFlakySigma = 3.0
-	// refusedStreak failures may be the first of an outage, and nothing between
-	// successes.
-	refusedStreak = halveAt - 1.0
 	// refusedVain is how many cuts in a row that do not help show that it is not
 	// the rate, and refusedVoid for how long that is believed.
 	refusedVain = 5
@@ -70,8 +64,6 @@ type refused struct {
 	vain               int       // cuts in a row that did not help
 	firm               float64   // the rate when it last was no chance
 	voidAt             time.Time // it was taken back
-	failures           bool      // it refuses by failing
-	cutShare           float64   // of refusals before the latest cut for failures
 }
 
 // rate is what may be sent at now, 0: anything. It is 5 % more after so many
@@ -107,9 +99,6 @@ func (r *refused) succeed(now time.Time, d *loads) {
 		}
 	}
 }
-
-// share is that of refusals among the latest answers.
-func (r *refused) share() float64 { return r.throttled / max(1, r.answers) }
 
 // firmly reports whether throttles are too many to be chance.
 func (r *refused) firmly(now time.Time, load float64) bool {
@@ -186,15 +175,11 @@ func (r *refused) cut(now time.Time, rate float64, firm bool, d *loads) {
 		fits = refusedCut * rate
 	}
 	r.vain++
-	if r.failures && r.answers < refusedOver/2 && r.share() >= r.cutShare/2 {
-		r.vain = refusedVain // as many as before: it is not the rate
-	} else if firm || passed >= 10*r.asked.Seconds() {
+	if firm || passed >= 10*r.asked.Seconds() {
 		r.vain = 0
 	}
 	r.learnt = max(fits, rate/2, 0.9*d.carried.perSecond(now))
 	switch {
-	case r.failures: // an endpoint may also lose some requests whatever the rate
-		r.learnt = max(r.learnt, min(rate, d.usual))
 	case firm || r.slowStart:
 		r.firm = r.learnt
 	default: // as long as it may be chance
@@ -214,6 +199,8 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 		asked = noHeaderHold
 		wait = noHeaderHold + time.Duration(u*float64(noHeaderHold))
 	}
+	l.flow.stop(now)
+	l.flow.loss.was = 0
 	r := &l.flow.refused
 	sameWave := now.Before(l.hold)
 	if !sameWave {
@@ -221,7 +208,6 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 		r.waves.note(now, l.hold, asked)
 	}
 	r.wave++
-	r.failures = false
 	r.answered(1)
 	r.weight += min(max(asked.Seconds()/refusedShort.Seconds(), 1), refusedWeight)
 	before := r.learnt
@@ -232,31 +218,10 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 	l.flow.tokens = bucket{at: l.hold}
 }
 
-// ease answers a failure between successes while there is a rate: they are
-// refusals without words, so that is cut, and not the limit. answers is false when
-// the rate does not answer for it; streak are the failures in a row.
-func (f *flow) ease(now time.Time, load float64, streak int) (answers, cut bool) {
-	r := &f.refused
-	if streak >= halveAt || now.Sub(r.voidAt) <= refusedVoid { // or there is nothing between
-		return false, false
-	}
-	if now.Sub(r.at) < time.Second { // it is due to what was sent before the cut
-		return true, false
-	}
-	r.answered(1)
-	if r.throttled <= refusedStreak || !r.often(now, r.throttled, refusedFlaky, refusedFlakySigma) {
-		return true, false
-	}
-	r.failures = true
-	if r.rate(now) == 0 {
-		r.learnt = max(recoveryFloor, f.load.started.perSecond(now)-f.load.failed.perSecond(now))
-		r.at, r.asked, r.slowStart, r.vain = now, retryLeast, false, 0
-	} else {
-		r.refuse(now, load, true, retryLeast, now, &f.load)
-	}
-	r.cutShare = r.share()
-	r.throttled, r.answers, r.weight = 0, 0, 0 // these are answered for
-	return true, true
+// fails takes a rate, 0: any, for what an endpoint bears that refuses by failing.
+func (r *refused) fails(now time.Time, rate float64) {
+	r.learnt, r.at, r.asked = rate, now, retryLeast
+	r.slowStart, r.vain = false, 0
 }
 
 // holdUntil keeps everything back. A later, shorter wish never shortens a hold.

@@ -61,7 +61,7 @@ type Change struct {
 
 // Result takes the outcome of an attempt. u is uniform in [0,1).
 func (l *Lane) Result(now time.Time, u float64, tag Tag, o Outcome) Change {
-	l.inFlight--
+	l.flight.end(tag.At, o.Class == hook.Success)
 	l.lastAny = now
 	warned := l.failing.warned > 0
 	disable, warn := l.failing.learn(now, o.Class, l.cfg.DisableAfter)
@@ -99,6 +99,7 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 	if o.Class != hook.Local {
 		l.latest.add(isDown(o.Class))
 	}
+	l.flow.try(now, tag.At, isDown(o.Class))
 	vain := l.silence.learn(now, o.Class, o.RTT, l.ramp.srtt)
 	if o.HostSilent {
 		vain = 0 // the host answers for it
@@ -122,13 +123,15 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 		l.streak++
 		l.flow.failed(now, tag.Load, l.streak == 1, vain, o.RTT)
 		l.lastBad = now
-		l.restAt = now.Add(time.Duration((0.05 + 0.1*u) * float64(time.Second)))
-		c.Refill = false
+		if l.flow.loss.expected(now) == 0 || l.failsOften(now) {
+			l.restAt = now.Add(time.Duration((0.05 + 0.1*u) * float64(time.Second)))
+			c.Refill = false
+		}
 	case hook.Retryable:
 	default:
 		return c // says nothing about the destination's health
 	}
-	if reason := l.trips(o.LastChance, vain); reason != 0 {
+	if reason := l.trips(now, o.LastChance, vain); reason != 0 {
 		c.Failures = max(l.streak, vain)
 		if reason == OpenedByRatio {
 			c.Failures = l.firsts.sum
@@ -145,16 +148,15 @@ func (l *Lane) learn(now time.Time, u float64, tag Tag, o Outcome) Change {
 
 // relent answers a failure that does not open the lane.
 func (l *Lane) relent(now time.Time, load float64) {
-	var answered, cut bool
-	if l.flow.inTheWay(now) {
-		answered, cut = l.flow.ease(now, load, l.streak)
-	}
-	if cut {
-		l.latest.reset()
-	}
-	if !answered && l.latest.sum >= halveAt {
+	if !l.flow.ease(now, load, l.streak) && l.failsOften(now) {
 		l.halve(now)
 	}
+}
+
+// failsOften reports whether more of the latest results are failures than it loses
+// whatever it is sent.
+func (l *Lane) failsOften(now time.Time) bool {
+	return float64(l.latest.sum) >= max(halveAt, l.flow.loss.most(now, recentResults))
 }
 
 // sample records a first attempt in the window. Throttles, refusals and local
@@ -168,11 +170,11 @@ func (l *Lane) sample(c hook.Class) {
 // trips says why the lane opens, if it does. An endpoint without a name or with an old
 // certificate may get so few events that each is given up before there are enough
 // failures in a row: it opens before that, when it has heard of nothing else lately.
-func (l *Lane) trips(lastChance bool, vain int) OpenReason {
+func (l *Lane) trips(now time.Time, lastChance bool, vain int) OpenReason {
 	switch {
 	case !l.cfg.Breaker:
 		return 0
-	case l.streak >= l.cfg.Consecutive || hangs(vain, l.cfg.Consecutive) || lastChance && l.latest.sum == l.latest.n:
+	case l.streak >= l.flow.loss.row(now, l.cfg.Consecutive, l.flight.young+l.streak) || hangs(vain, l.cfg.Consecutive) || lastChance && l.latest.sum == l.latest.n:
 		return OpenedByStreak
 	case l.firsts.full() && l.firsts.sum >= l.cfg.WindowFailed:
 		return OpenedByRatio

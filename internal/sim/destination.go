@@ -102,6 +102,9 @@ func (d *destination) arrive(r *request) {
 		d.answer(r, 429)
 	case d.s.Flaky > 0 && d.rng.Float64() < d.s.Flaky:
 		d.answer(r, 503)
+	case d.s.Swallow > 0 && d.rng.Float64() < d.s.Swallow:
+	case d.s.AtOnce > 0 && len(d.serving)+d.waiting.len() >= d.s.AtOnce:
+		d.answer(r, 503)
 	case !d.takeToken():
 		r.retryAfter = d.s.RateLimit.RetryAfter.seconds()
 		d.answer(r, 429)

@@ -96,6 +96,9 @@ func TestOtherSets(t *testing.T) {
 		"new-c5-2s-r80":       "recrashes==0,drain<=1.8,dead==0",
 		"new-c50-200ms-r30":   "recrashes==0,drain<=1.2,dead==0",
 		"flaky-1":             "recrashes==0,drain<=1.25,dead==0",
+		"flaky-10":            "recrashes==0,drain<=1.7,dead==0",
+		"flaky-20":            "recrashes==0,max_waiting<=12000,dead<=0.001",
+		"swallow-3":           "recrashes==0,max_waiting<=12000,dead==0",
 		"failover-base":       "recrashes==0,drain<=2,dead==0",
 		"failover-black-hole": "recrashes==0,drain<=2,dead==0",
 	} {
@@ -103,6 +106,18 @@ func TestOtherSets(t *testing.T) {
 			t.Parallel()
 			check(t, play(t, scenario(t, name), "law", 2), goals)
 		})
+	}
+}
+
+// TestAtOnce: an endpoint that serves so many at a time and fails the others is found to
+// bear no more.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	s := sim.Base()
+	s.Latency, s.AtOnce, s.Crash = sim.Duration(100*time.Millisecond), 8, sim.Crash{}
+	check(t, play(t, s, "law", 3), "drain<=2,waste<=0.04,dead==0")
+	if u := play(t, s, "full-5+cap100", 1); u.Waste < 0.5 {
+		t.Errorf("%.2f failures per event where a hundred are sent at a time; want most to fail", float64(u.Waste))
 	}
 }
 

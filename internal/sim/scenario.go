@@ -33,6 +33,8 @@ type Scenario struct {
 	After     float64   `json:"capacity_after,omitzero"` // share of the capacity that comes back; 0: all
 	Poison    float64   `json:"poison,omitzero"`         // share of events that always get 500
 	Flaky     float64   `json:"flaky,omitzero"`          // share of requests that get 503 while up
+	Swallow   float64   `json:"swallow,omitzero"`        // share of requests that get no answer while up
+	AtOnce    int       `json:"at_once,omitzero"`        // one request more at a time gets 503; 0: none does
 	RateLimit RateLimit `json:"rate_limit,omitzero"`
 	Failover  Failover  `json:"failover,omitzero"`
 

@@ -30,6 +30,8 @@ func (s *Scenario) Check() error {
 	r.number("capacity_after", s.After, 0, 2)
 	r.number("poison", s.Poison, 0, 0.99)
 	r.number("flaky", s.Flaky, 0, 0.99)
+	r.number("swallow", s.Swallow, 0, 0.99)
+	r.number("at_once", float64(s.AtOnce), 0, 1e6)
 	r.duration("crash.queue", s.Crash.Queue, 0, time.Hour)
 	r.number("crash.overload", s.Crash.Overload, 0, 1000)
 	r.duration("crash.for", s.Crash.For, 0, maxTime)

@@ -68,7 +68,7 @@ func (s *Scenario) steady() bool {
 // prompt reports whether every request is answered before its timeout.
 func (s *Scenario) prompt(timeout float64) bool {
 	swallows := slices.ContainsFunc(s.Outages, func(o Outage) bool { return o.BlackHole })
-	return s.steady() && s.Cliff.Mode != CliffHang && !swallows && (s.Latency+s.Network).seconds() < timeout
+	return s.steady() && s.Cliff.Mode != CliffHang && !swallows && s.Swallow == 0 && (s.Latency+s.Network).seconds() < timeout
 }
 
 // againFor is how long the second outage lasts.

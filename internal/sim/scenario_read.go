@@ -27,7 +27,7 @@ func ReadScenario(data []byte) (Scenario, error) {
 	if node := r.document(data); node != nil {
 		r.object(node, "", s.fields())
 	}
-	if s.Cliff.Mode == CliffCrash && s.Cliff.For == 0 {
+	if (s.Cliff.Mode == CliffCrash || s.Cliff.Mode == CliffHang) && s.Cliff.For == 0 {
 		s.Cliff.For = defaultCliffFor
 	}
 	if err := r.err(); err != nil {
@@ -48,7 +48,7 @@ func (s *Scenario) fields() map[string]any {
 		"outages": &s.Outages, "batch": &s.Batch, "batch_at": &s.BatchAt,
 		"crash":          map[string]any{"queue": &s.Crash.Queue, "overload": &s.Crash.Overload, "for": &s.Crash.For},
 		"warmup":         map[string]any{"from": &s.Warmup.From, "over": &s.Warmup.Over},
-		"capacity_after": &s.After, "poison": &s.Poison, "flaky": &s.Flaky,
+		"capacity_after": &s.After, "poison": &s.Poison, "flaky": &s.Flaky, "swallow": &s.Swallow, "at_once": &s.AtOnce,
 		"rate_limit": map[string]any{
 			"per_second": &s.RateLimit.PerSecond, "burst": &s.RateLimit.Burst, "retry_after": &s.RateLimit.RetryAfter,
 		},

@@ -81,7 +81,7 @@ func TestBadScenario(t *testing.T) {
 		"not an object":     {"- 1", "scenario must be an object (line 1)"},
 		"two documents":     {"load: 0.5\n---\nload: 0.4", "scenario must be one document"},
 		"too long":          {"name: " + strings.Repeat("x", 70_000), "scenario must be at most 64 KiB"},
-		"unknown field":     {"capcity: 5", "capcity unknown field (line 1); known: again, batch,"},
+		"unknown field":     {"capcity: 5", "capcity unknown field (line 1); known: again, at_once, batch,"},
 		"unknown inner":     {"crash: {que: 1s}", "crash.que unknown field (line 1); known: for, overload, queue"},
 		"unknown in outage": {"outages: [{at: 1m, for: 1m, hole: true}]", "outages[0].hole unknown field"},
 		"twice":             {"load: 0.5\nload: 0.6", "load given twice (line 2)"},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -20,7 +21,7 @@ func Sets() []Set {
 		{"matrix", "what the law is judged by: twelve outages", Matrix()},
 		{"capacity", "capacities and latencies that the law does not know", capacities()},
 		{"new", "an endpoint without history and 200 s of work at once", newcomers()},
-		{"flaky", "a share of requests that fails at random", flaky()},
+		{"flaky", "a share of requests that is lost whatever is sent: it fails, or is never answered", flaky()},
 		{"throttle", "an endpoint that answers 429 above its rate, and 200 s of work at once", throttles()},
 		{"failover", "the matrix while the lane changes its owner every 2 min, 15 s without one", failovers()},
 		{"fleet", "several endpoints, several outages", fleets()},
@@ -141,15 +142,23 @@ func newcomers() []Scenario {
 
 func flaky() []Scenario {
 	var list []Scenario
-	for _, share := range []float64{0.001, 0.005, 0.01, 0.02, 0.05} {
-		name := "flaky-" + strconv.FormatFloat(100*share, 'f', -1, 64)
-		goals := safeGoals
-		if share <= 0.02 { // a lane that loses one in twenty is close to halving its limit
-			goals += ",drain<=1.2"
-		}
-		list = append(list, vary(name, goals, func(s *Scenario) { s.Flaky = share }))
+	for _, lost := range []struct{ share, drain float64 }{
+		{0.001, 1.2}, {0.005, 1.2}, {0.01, 1.2}, {0.02, 1.2}, {0.05, 1.3}, {0.1, 1.5},
+	} {
+		goals := fmt.Sprintf("%s,drain<=%g", safeGoals, lost.drain)
+		list = append(list, vary("flaky-"+percent(lost.share), goals, func(s *Scenario) { s.Flaky = lost.share }))
 	}
-	return list
+	// Of those that are lost again and again some wait for hours, by their own schedule: no
+	// drain in the sense of the others.
+	for _, share := range []float64{0.2, 0.33} {
+		list = append(list, vary("flaky-"+percent(share), "recrashes==0,dead<=0.001,max_waiting<=14000", func(s *Scenario) { s.Flaky = share }))
+	}
+	return append(list, vary("swallow-3", safeGoals+",drain<=1.6,max_waiting<=14000", func(s *Scenario) { s.Swallow = 0.03 }))
+}
+
+// percent writes a share as a whole number, or with as many digits as it needs.
+func percent(share float64) string {
+	return strconv.FormatFloat(math.Round(1e4*share)/100, 'f', -1, 64)
 }
 
 // throttles are endpoints whose rate limit is a tenth of what they could serve.

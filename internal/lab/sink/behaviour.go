@@ -33,6 +33,7 @@ type Behaviour struct {
 	ThrottleOver  float64 // accepted requests per second, beyond it 429; 0 means no limit
 	ThrottleBurst int     // of ThrottleOver at once; 0 means those of one second
 
+	Swallow     float64       // share of requests that get no answer
 	Stray429    float64       // share of answers that are 429 whatever the rate
 	One429Every time.Duration // a single 429 so often
 	RetryAfter  int           // seconds; sent with 429 (1 when 0) and with failures (none when 0)

@@ -160,6 +160,10 @@ func (d *destination) judge(now time.Time, u float64) answer {
 		}
 		u = (u - rate) / (1 - rate) // a uniform draw again
 	}
+	if u < b.Swallow {
+		return answer{hangs: true, cause: causeFailing}
+	}
+	u = (u - b.Swallow) / (1 - b.Swallow)
 	switch {
 	case b.One429Every > 0 && !now.Before(d.due429):
 		d.due429 = now.Add(b.One429Every)

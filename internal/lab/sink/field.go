@@ -64,6 +64,7 @@ var fields = []Field{
 	field("refuse_over", rateKind(1), func(b *Behaviour) *float64 { return &b.RefuseOver }, "serve as many within a second, answer the others 503 at once"),
 	field("throttle_over", rateKind(0.01), func(b *Behaviour) *float64 { return &b.ThrottleOver }, "accept as many per second, answer the others 429 with --retry-after"),
 	field("throttle_burst", countKind(maxQueue), func(b *Behaviour) *int { return &b.ThrottleBurst }, "requests that --throttle-over lets through at once (default those of one second)"),
+	field("swallow", shareKind, func(b *Behaviour) *float64 { return &b.Swallow }, "share of requests that are never answered, such as 3%"),
 	field("stray_429", shareKind, func(b *Behaviour) *float64 { return &b.Stray429 }, "share of requests that get 429 whatever the rate, such as 1%"),
 	field("one_429_every", durationKind(maxDuration), func(b *Behaviour) *time.Duration { return &b.One429Every }, "a single 429 so often"),
 	field("retry_after", secondsKind, func(b *Behaviour) *int { return &b.RetryAfter }, "seconds to ask for with 429 (default 1) and with failures (default none)"),

@@ -246,7 +246,7 @@ func TestFieldsReadText(t *testing.T) {
 	texts := map[string]string{
 		"next": "429, 503", "fail": "500", "fail_rate": "30%", "fail_for": "5s", "down_for": "1m", "after": "2s",
 		"flap_every": "40s", "flap_for": "10s", "crash_over": "100/s", "crash_for": "7s", "down_status": "503", "down_hangs": "true",
-		"refuse_over": "50", "throttle_over": "0.5/s", "throttle_burst": "3", "stray_429": "0.003", "one_429_every": "38s",
+		"refuse_over": "50", "throttle_over": "0.5/s", "throttle_burst": "3", "swallow": "3%", "stray_429": "0.003", "one_429_every": "38s",
 		"retry_after": "5", "latency": "300us", "capacity": "10/s", "workers": "2", "queue": "4", "gone": "true", "slow_body": "1",
 	}
 	var got sink.Behaviour
@@ -264,7 +264,7 @@ func TestFieldsReadText(t *testing.T) {
 	want := sink.Behaviour{
 		Next: []int{429, 503}, Fail: 500, FailRate: 0.3, FailFor: 5 * time.Second, DownFor: time.Minute, After: 2 * time.Second,
 		FlapEvery: 40 * time.Second, FlapFor: 10 * time.Second, CrashOver: 100, CrashFor: 7 * time.Second, DownStatus: 503, DownHangs: true,
-		RefuseOver: 50, ThrottleOver: 0.5, ThrottleBurst: 3, Stray429: 0.003, One429Every: 38 * time.Second, RetryAfter: 5,
+		RefuseOver: 50, ThrottleOver: 0.5, ThrottleBurst: 3, Swallow: 0.03, Stray429: 0.003, One429Every: 38 * time.Second, RetryAfter: 5,
 		Latency: 300 * time.Microsecond, Capacity: 10, Workers: 2, Queue: 4, Gone: true, SlowBody: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

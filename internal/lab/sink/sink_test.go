@@ -534,6 +534,35 @@ func TestDownHangs(t *testing.T) {
 	stop()
 }
 
+// TestSwallows: a request that is swallowed gets nothing until its sender gives up, and
+// the others their answers meanwhile.
+func TestSwallows(t *testing.T) {
+	t.Parallel()
+	s, url, stop := run(t, sink.Config{Initial: sink.Behaviour{Swallow: 0.5}})
+	client := &http.Client{Timeout: 300 * time.Millisecond}
+	var answered, swallowed atomic.Int64
+	var ends sync.WaitGroup
+	for range 60 {
+		ends.Go(func() {
+			resp, err := client.Post(url, "", http.NoBody)
+			if err != nil {
+				swallowed.Add(1)
+				return
+			}
+			resp.Body.Close()
+			answered.Add(1)
+		})
+	}
+	ends.Wait()
+	if answered.Load() < 10 || swallowed.Load() < 10 {
+		t.Errorf("%d answered, %d swallowed; want about 30 each", answered.Load(), swallowed.Load())
+	}
+	if c := s.Report(); int64(c.Failed) != swallowed.Load() {
+		t.Errorf("%d failed, want %d", c.Failed, swallowed.Load())
+	}
+	stop()
+}
+
 func BenchmarkServe(b *testing.B) {
 	s, err := sink.New(sink.Config{})
 	if err != nil {
