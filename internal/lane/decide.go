@@ -211,8 +211,13 @@ func (l *Lane) Wake(now time.Time) time.Time {
 		at = later(at, l.probeAt)
 	default:
 		at = later(at, l.restAt)
-		if l.Queued() > 0 && l.hasRoom(now) {
+		if l.Queued() == 0 {
+			break
+		}
+		if l.hasRoom(now) {
 			at = later(at, l.tokensAt(now))
+		} else if !l.cfg.Fixed {
+			at = later(at, l.flight.stuckAt(l.ramp.srtt))
 		}
 	}
 	if !at.After(now) {

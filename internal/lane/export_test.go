@@ -49,7 +49,7 @@ func (l *Lane) View() View {
 		Limit: r.limit, Base: r.base, BaseWeight: r.baseWeight, SRTT: r.srtt, HealthyPeak: r.healthyPeak,
 		SlowStart: r.slowStart, Doubted: r.doubted, AtFloor: r.atFloor, ProbeUntil: r.probeUntil, ProbeSaved: r.probeSaved,
 		Round: r.round.number, From: r.round.from, Target: r.round.target, Full: r.round.full, Answers: len(r.round.rtts),
-		Pace: l.flow.refused.learnt, Tokens: l.flow.tokens.n, RateTokens: l.rate.n,
+		Pace: max(l.flow.refused.learnt, l.flow.loss.paced.learnt), Tokens: l.flow.tokens.n, RateTokens: l.rate.n,
 		Hold: l.hold, ProbeAt: l.probeAt, OpenedAt: l.openedAt,
 	}}
 }

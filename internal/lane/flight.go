@@ -71,10 +71,22 @@ func (f *flight) end(began time.Time, ok bool) {
 	}
 }
 
+// leave takes out so many of which nothing will be heard again, those that are stuck first.
+func (f *flight) leave(n int) {
+	stuck := min(n, f.n-f.young)
+	f.n -= n
+	for n -= stuck; n > 0 && len(f.starts) > 0; {
+		gone := min(n, f.starts[0].n)
+		n, f.young = n-gone, f.young-gone
+		if f.starts[0].n -= gone; f.starts[0].n == 0 {
+			f.starts = slices.Delete(f.starts, 0, 1)
+		}
+	}
+}
+
 // age tells which requests are stuck, where others take so many seconds.
 func (f *flight) age(now time.Time, usual float64) {
-	patience := max(stuckLeast, seconds(stuckTimes*usual))
-	before := min(f.answered, f.slotOf(now.Add(-patience)))
+	before := min(f.answered, f.slotOf(now.Add(-patienceWith(usual))))
 	stuck := 0
 	for stuck < len(f.starts) && f.starts[stuck].slot < before {
 		f.young -= f.starts[stuck].n
@@ -82,3 +94,14 @@ func (f *flight) age(now time.Time, usual float64) {
 	}
 	f.starts = slices.Delete(f.starts, 0, stuck)
 }
+
+// stuckAt is when the next of them will be stuck if it is not answered; zero: none has been
+// overtaken.
+func (f *flight) stuckAt(usual float64) time.Time {
+	if len(f.starts) == 0 || f.starts[0].slot >= f.answered {
+		return time.Time{}
+	}
+	return f.zero.Add(time.Duration(f.starts[0].slot+1)*flightSlot + patienceWith(usual))
+}
+
+func patienceWith(usual float64) time.Duration { return max(stuckLeast, seconds(stuckTimes*usual)) }

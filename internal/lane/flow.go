@@ -67,7 +67,7 @@ type hostView struct {
 // rate is the rate in force, 0: none.
 func (f *flow) rate(now time.Time) float64 {
 	least := math.Inf(1)
-	for _, r := range [...]float64{f.recovery.rate, f.ceiling.rate(), f.refused.rate(now)} {
+	for _, r := range [...]float64{f.recovery.rate, f.ceiling.rate(), f.refused.rate(now), f.loss.paced.rate(now)} {
 		if r > 0 {
 			least = min(least, r)
 		}
@@ -141,7 +141,7 @@ func (f *flow) succeed(now time.Time, calm, settled bool) {
 	r.oks++
 	f.loss.answered(0)
 	f.refused.succeed(now, &f.load)
-	counts := f.refused.rate(now) == 0 || f.load.drained(now)
+	counts := f.refused.rate(now) == 0 && f.loss.paced.rate(now) == 0 || f.load.drained(now)
 	f.load.succeed(now, counts, counts && (r.rate == 0 || settled))
 	if r.rate == 0 && f.ceiling.load == 0 {
 		return
@@ -192,7 +192,7 @@ func (f *flow) level() bool {
 func (f *flow) opened(now time.Time, reason OpenReason, recovering bool) bool {
 	r := &f.recovery
 	f.before.ceiling, f.before.recovery = f.ceiling, *r
-	f.stop(now)
+	f.loss.stop()
 	switch {
 	case !f.drains():
 		r.left = 0
@@ -286,10 +286,11 @@ func (f *flow) drains() bool { return f.load.emptyAt.Before(f.recovery.began) }
 
 // save adds what outlives the owner to a checkpoint.
 func (f *flow) save(c *Checkpoint) {
-	c.Pace, c.PaceSlowStart, c.ThrottledAt, c.RetryAfter = f.refused.learnt, f.refused.slowStart, f.refused.at, f.refused.asked
-	if t := &f.loss.trial; t.second { // what it is tried with is nothing to go on with
-		c.Pace = t.before
+	r := &f.refused
+	if r.learnt == 0 && !f.loss.trial.second { // what is tried is nothing to go on with
+		r = &f.loss.paced
 	}
+	c.Pace, c.PaceSlowStart, c.ThrottledAt, c.RetryAfter = r.learnt, r.slowStart, r.at, r.asked
 	c.Usual, c.Proven = f.load.usual, f.load.proven
 	switch c.Recovery = f.recovery.rate; {
 	case c.Recovery > 0 || !c.Open && f.drains():

@@ -302,7 +302,7 @@ func (h *Host) Ask(now time.Time, s *Seat) (bool, time.Time) {
 	case full:
 		h.carefulUntil = later(h.carefulUntil, now.Add(carefulFor))
 		h.turnAt = later(now, at)
-		return false, h.turnAt.Add(max(askAgain, seconds(place*h.room.base/float64(h.room.inFlight))))
+		return false, h.turnAt.Add(max(askAgain, seconds(place*h.room.base/float64(max(1, h.room.moving(now))))))
 	case at.After(now):
 		h.turnAt = at
 		return false, at.Add(seconds(place / h.flow.rate(now)))
@@ -319,7 +319,7 @@ func (h *Host) full(now time.Time) (full, bounded bool) {
 	}
 	d := &h.flow.load
 	most := max(d.usual, roomPeak*d.ended.perSecond(now), d.carried.perSecond(now))
-	return float64(h.room.inFlight+1) > h.room.width(now, most), true
+	return float64(h.room.moving(now)+1) > h.room.width(now, most), true
 }
 
 // skipAbsent lets the turn of a lane pass that has not come for it.

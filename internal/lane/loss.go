@@ -44,7 +44,7 @@ const (
 	// trialHelps is what is left of the failures, at most, where half the load helps.
 	trialHelps = 0.5
 	// trialLost is when a half whose answers do not come is given up.
-	trialLost = 2 * time.Minute
+	trialLost = 5 * time.Minute
 )
 
 // loss is what is known of the failures between successes of an endpoint.
@@ -54,6 +54,7 @@ type loss struct {
 
 	failed, answers float64 // of the latest answers
 	was             float64 // their share before they were found to be due to the rate; 0: they were not
+	paced           refused // that rate, or that of a trial
 	trial           trial
 }
 
@@ -68,7 +69,7 @@ type trial struct {
 	second  bool
 	share   float64 // of failures in the first half
 	through float64 // successes per second in it
-	before  float64 // the rate then, 0: none
+	before  refused // what was paced then
 }
 
 func (t *trial) running() bool { return !t.since.IsZero() }
@@ -92,14 +93,10 @@ func (t *trial) end(now, began time.Time, failed bool) bool {
 	if failed {
 		t.failed++
 	}
-	switch {
-	case t.ended == t.size:
-		return true
-	case t.second:
-		return !t.helps()
-	default:
-		return t.failed >= trialFailures && now.Sub(t.since) >= trialLeast
+	if !t.second && t.failed >= trialFailures && now.Sub(t.since) >= trialLeast {
+		t.size = t.started
 	}
+	return t.ended == t.size || t.second && !t.helps()
 }
 
 // helps reports whether there are clearly fewer failures in the second half.
@@ -109,11 +106,7 @@ func (t *trial) helps() bool {
 
 // half is the second half after a first one that is known.
 func (t *trial) half(now time.Time) trial {
-	till := now
-	if t.started == t.size {
-		till = t.till
-	}
-	through := float64(t.started-t.failed) / till.Sub(t.since).Seconds()
+	through := float64(t.started-t.failed) / max(trialLeast, t.till.Sub(t.since)).Seconds()
 	return trial{
 		since: now, size: min(max(int(through*trialFor.Seconds()), trialFew), trialMost),
 		second: true, share: float64(t.failed) / float64(t.started), through: through,
@@ -169,38 +162,34 @@ func (s *loss) row(now time.Time, n, flying int) int {
 
 // start notes that a request starts and returns the load with it.
 func (f *flow) start(now time.Time) float64 {
-	if t := &f.loss.trial; t.start(now) {
-		f.refused.fails(now, t.before) // its answers may take long
+	if s := &f.loss; s.trial.start(now) {
+		s.paced = s.trial.before // its answers may take long
 	}
 	return f.load.start(now)
 }
 
 // try notes the end of a request, which may end half a trial.
 func (f *flow) try(now, began time.Time, failed bool) {
-	s, r := &f.loss, &f.refused
+	s := &f.loss
 	t := &s.trial
 	if !t.end(now, began, failed) {
-		if t.running() && now.Sub(t.since) > trialLost {
-			f.stop(now)
+		if t.running() && now.Sub(later(t.since, t.till)) > trialLost {
+			s.stop()
 		}
 		return
 	}
 	switch {
 	case !t.second && float64(t.failed) > lossChance*float64(t.started):
-		before := r.rate(now)
 		*t = t.half(now)
-		t.before = before
-		r.fails(now, max(refusedLeast, t.through/2))
+		t.before = s.paced
+		s.pace(now, t.through/2)
 		return
 	case t.second && t.helps():
 		s.was = t.share
-		r.fails(now, max(refusedLeast, ceilingShare*t.through))
+		s.pace(now, ceilingShare*t.through)
 	case t.second:
 		s.share, s.at = (t.share+float64(t.failed)/float64(t.started))/2, now
-		if s.was > 0 { // by failures, which it was not due to
-			s.was, t.before = 0, 0
-		}
-		f.stop(now)
+		s.was, s.paced = 0, refused{}
 	}
 	s.failed, s.answers, s.trial = 0, 0, trial{}
 }
@@ -211,26 +200,31 @@ func (f *flow) quiet(now time.Time, load float64) bool {
 	return now.Sub(f.load.emptyAt) < lossQuiet && min(load, f.load.carried.perSecond(now)) < busyLeast
 }
 
-// stop ends a trial, and the rate that it had set.
-func (f *flow) stop(now time.Time) {
-	if t := &f.loss.trial; t.second {
-		f.refused.fails(now, t.before)
+// pace takes a rate for what the endpoint bears. Time makes it grow as any that is refused.
+func (s *loss) pace(now time.Time, rate float64) {
+	s.paced = refused{learnt: max(refusedLeast, rate), at: now, asked: retryLeast}
+}
+
+// stop gives up a trial, and the rate that it had set.
+func (s *loss) stop() {
+	if s.trial.second {
+		s.paced = s.trial.before
 	}
-	f.loss.trial = trial{}
+	s.failed, s.answers, s.trial = 0, 0, trial{}
 }
 
 // ease answers a failure between successes, of which streak came in a row: the rate is cut,
 // and not the limit, if that is what they depend on. It reports whether they are answered.
 func (f *flow) ease(now time.Time, load float64, streak int) bool {
-	r, s := &f.refused, &f.loss
-	if f.host.rate > 0 { // they are the host's
-		return false
-	}
+	s := &f.loss
 	if streak >= s.row(now, halveAt, 0) && !s.trial.running() { // there is nothing between
 		return false
 	}
 	s.answered(1)
-	rate := r.rate(now)
+	if f.host.rate > 0 { // what goes beyond is the host's
+		return s.expected(now) > 0 && !s.often(now)
+	}
+	rate := s.paced.rate(now)
 	paced, soon := s.was > 0 && rate > 0, s.answers < lossSoon
 	helps := paced && s.failed < trialHelps*s.was*s.answers
 	switch {
@@ -238,7 +232,7 @@ func (f *flow) ease(now time.Time, load float64, streak int) bool {
 	case f.quiet(now, load):
 		return false
 	case helps && !soon:
-		r.fails(now, lossCut*rate)
+		s.pace(now, lossCut*rate)
 		s.failed, s.answers = 0, 0
 	default:
 		s.trial = trial{since: now, size: trialMost}

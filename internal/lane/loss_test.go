@@ -197,7 +197,7 @@ func TestRequestsThatAreStuck(t *testing.T) {
 			swallow()
 		}
 		r.run(20*time.Minute, look)
-		if n := r.l.Queued(); n > 100 || most > cfg.Max {
+		if n := r.l.Queued(); n > 300 || most > cfg.Max {
 			t.Errorf("%.0f %% swallowed: %d are waiting, %d were in flight, at most %d", 100*share, n, most, cfg.Max)
 		}
 	}
@@ -249,5 +249,78 @@ func TestPermanentRefusalsEndATrial(t *testing.T) {
 	r.run(time.Minute, nil)
 	if r.l.Queued() > 100 {
 		t.Errorf("%d are waiting", r.l.Queued())
+	}
+}
+
+// TestTimeMakesRoom: where a limit is full of requests that are about to be stuck, and
+// nothing else happens, the lane says when to ask again.
+func TestTimeMakesRoom(t *testing.T) {
+	t.Parallel()
+	cfg := adaptive()
+	cfg.Max, cfg.Initial = 3, 3
+	d := drive(t, cfg)
+	d.l = lane.Restore(cfg, lane.Checkpoint{Limit: 3, HealthyPeak: 3, BaseLatency: 50 * time.Millisecond, BaseWeight: 8, SRTT: 50 * time.Millisecond}, d.now, 0.5, false)
+	d.l.Configure(d.now, adaptive())
+	d.arrive(20)
+	d.send() // two that are swallowed
+	d.send()
+	d.now = d.now.Add(300 * time.Millisecond)
+	overtakes := d.send()
+	d.now = d.now.Add(50 * time.Millisecond)
+	d.result(overtakes, hook.Success)
+	d.send() // swallowed, too
+	if d.l.Next(d.now, 1000).Send {
+		t.Fatal("more than the limit is sent")
+	}
+	wake := d.l.Wake(d.now)
+	if wait := wake.Sub(d.now); wait <= 0 || wait > 3*time.Second {
+		t.Fatalf("asks to be asked at %v, in %v; want in two seconds or so", wake, wait)
+	}
+	if d.now = wake; !d.l.Next(d.now, 1000).Send {
+		t.Error("nothing is sent then")
+	}
+}
+
+// TestDrainBesideStuckRequests: a backlog drains without anything else that happens.
+func TestDrainBesideStuckRequests(t *testing.T) {
+	t.Parallel()
+	r := newRoad(drive(t, adaptive()), 0, ok)
+	r.latency = 50 * time.Millisecond
+	rng := rand.New(rand.NewPCG(3, 4))
+	swallow := r.swallowing(func() bool { return rng.Float64() < 0.1 })
+	r.arrive(1500)
+	r.run(3*time.Minute, swallow)
+	if n := r.l.Queued(); n > 0 {
+		t.Errorf("%d of 1500 still wait after three minutes", n)
+	}
+}
+
+// TestLossesBesideAThrottle: a trial leaves alone what refusals in words have taught.
+func TestLossesBesideAThrottle(t *testing.T) {
+	t.Parallel()
+	const perSecond = 40.0
+	sent := map[float64]int{}
+	for _, share := range []float64{0, 0.05, 0.1} {
+		r, lose := newRoad(drive(t, adaptive()), 100, nil), losing(share)
+		tokens, at, refused := perSecond, r.now, 0
+		r.answer = func(load int) lane.Outcome {
+			tokens, at = min(perSecond, tokens+perSecond*r.now.Sub(at).Seconds()), r.now
+			if tokens < 1 {
+				refused++
+				return lane.Outcome{Class: hook.Throttle, RetryAfter: time.Minute, Hold: time.Minute}
+			}
+			tokens--
+			sent[share]++
+			return lose(load)
+		}
+		r.run(20*time.Minute, nil)
+		if asked := r.l.Checkpoint().RetryAfter; asked != time.Minute || refused > 30 {
+			t.Errorf("%.0f %% lost: %d answers of 429, and the pace of one that asks for %v; want few, and for a minute", 100*share, refused, asked)
+		}
+	}
+	for share, n := range sent {
+		if n < sent[0]*8/10 {
+			t.Errorf("%.0f %% lost: %d were taken, %d without losses", 100*share, n, sent[0])
+		}
 	}
 }

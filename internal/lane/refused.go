@@ -199,8 +199,6 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 		asked = noHeaderHold
 		wait = noHeaderHold + time.Duration(u*float64(noHeaderHold))
 	}
-	l.flow.stop(now)
-	l.flow.loss.was = 0
 	r := &l.flow.refused
 	sameWave := now.Before(l.hold)
 	if !sameWave {
@@ -216,12 +214,6 @@ func (l *Lane) throttle(now time.Time, u, load float64, o Outcome) {
 		r.refuse(now, load, r.firmly(now, load), asked, l.hold, &l.flow.load)
 	}
 	l.flow.tokens = bucket{at: l.hold}
-}
-
-// fails takes a rate, 0: any, for what an endpoint bears that refuses by failing.
-func (r *refused) fails(now time.Time, rate float64) {
-	r.learnt, r.at, r.asked = rate, now, retryLeast
-	r.slowStart, r.vain = false, 0
 }
 
 // holdUntil keeps everything back. A later, shorter wish never shortens a hold.

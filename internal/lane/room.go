@@ -21,10 +21,10 @@ const (
 // together is too short at each of them to be seen there; but it shows in the sum,
 // which by Little's law is what the answers of a second take in all.
 type room struct {
-	inFlight int
-	base     float64 // seconds that answers take without load, as their lanes have known it
-	slower   float64 // how many times that they take now, without load
-	ratio    float64 // the same of the latest answers, with whatever load
+	flight flight
+	base   float64 // seconds that answers take without load, as their lanes have known it
+	slower float64 // how many times that they take now, without load
+	ratio  float64 // the same of the latest answers, with whatever load
 
 	// The sample: whatever started first counts, and not what was answered first.
 	began          time.Time
@@ -44,7 +44,7 @@ func (r *room) begin(now time.Time, narrow bool) {
 
 // start notes a request.
 func (r *room) start(now time.Time) {
-	r.inFlight++
+	r.flight.start(now)
 	if r.started < roomSample {
 		r.started++
 		r.till = now
@@ -53,7 +53,7 @@ func (r *room) start(now time.Time) {
 
 // gone notes that nothing more will be heard of so many requests.
 func (r *room) gone(n int) {
-	r.inFlight -= n
+	r.flight.leave(n)
 	if n > 0 && r.ended < r.started {
 		r.ended = min(r.ended+n, r.started)
 		r.sampled()
@@ -63,7 +63,7 @@ func (r *room) gone(n int) {
 // end notes the end of a request that took so long at a lane that has known it to
 // take base, 0: it failed.
 func (r *room) end(started time.Time, took, base float64) {
-	r.inFlight--
+	r.flight.end(started, base > 0)
 	if r.ended < r.started && !started.Before(r.began) && !started.After(r.till) {
 		r.ended++
 		if base > 0 {
@@ -88,6 +88,18 @@ func (r *room) sampled() {
 	if r.answers > 0 {
 		r.slower = r.ratio
 	}
+}
+
+// moving is how many requests are in flight that are not stuck: a queue that all its lanes
+// make together answers them in turn.
+func (r *room) moving(now time.Time) int {
+	usual := r.base * max(1, r.ratio)
+	r.flight.age(now, usual)
+	if r.ended < r.started && r.started == roomSample && now.Sub(r.till) > patienceWith(usual) {
+		r.ended = roomSample // what is stuck says nothing of the others
+		r.sampled()
+	}
+	return r.flight.young
 }
 
 // width is how many requests may be in flight when so many are answered per second.
