@@ -37,8 +37,11 @@ func TestLosses(t *testing.T) {
 			}
 			stop()
 			t.Logf("at most %d waiting; %+v", most, d.report())
-			if most >= c.most {
+			switch {
+			case timesJudged() && most >= c.most:
 				t.Errorf("%d were waiting, want fewer than %d", most, c.most)
+			case most >= d.report().OK: // on a busy machine, too, most arrive
+				t.Errorf("%d were waiting, and %d have arrived", most, d.report().OK)
 			}
 		})
 	}
