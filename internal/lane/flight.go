@@ -66,7 +66,8 @@ func (f *flight) end(began time.Time, ok bool) {
 		return
 	}
 	f.young--
-	if f.starts[i].n--; f.starts[i].n == 0 {
+	f.starts[i].n--
+	if f.starts[i].n == 0 {
 		f.starts = slices.Delete(f.starts, i, i+1)
 	}
 }
@@ -78,7 +79,8 @@ func (f *flight) leave(n int) {
 	for n -= stuck; n > 0 && len(f.starts) > 0; {
 		gone := min(n, f.starts[0].n)
 		n, f.young = n-gone, f.young-gone
-		if f.starts[0].n -= gone; f.starts[0].n == 0 {
+		f.starts[0].n -= gone
+		if f.starts[0].n == 0 {
 			f.starts = slices.Delete(f.starts, 0, 1)
 		}
 	}

@@ -557,7 +557,7 @@ func TestSwallows(t *testing.T) {
 	if answered.Load() < 10 || swallowed.Load() < 10 {
 		t.Errorf("%d answered, %d swallowed; want about 30 each", answered.Load(), swallowed.Load())
 	}
-	if c := s.Report(); int64(c.Failed) != swallowed.Load() {
+	if c := s.Report(); c.Failed != swallowed.Load() {
 		t.Errorf("%d failed, want %d", c.Failed, swallowed.Load())
 	}
 	stop()
