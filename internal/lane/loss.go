@@ -41,6 +41,8 @@ const (
 	trialFor      = 3 * time.Second
 	trialLeast    = time.Second
 	trialFailures = 10
+	// trialSeen is how many of them there must be in it to be compared with anything.
+	trialSeen = 6
 	// trialHelps is what is left of the failures, at most, where half the load helps.
 	trialHelps = 0.5
 	// trialLost is when a half whose answers do not come is given up.
@@ -179,7 +181,7 @@ func (f *flow) try(now, began time.Time, failed bool) {
 		return
 	}
 	switch {
-	case !t.second && float64(t.failed) > lossChance*float64(t.started):
+	case !t.second && t.failed >= trialSeen:
 		*t = t.half(now)
 		t.before = s.paced
 		s.pace(now, t.through/2)
