@@ -101,9 +101,9 @@ type Tag struct {
 	Round  uint64 // the round whose cohort it belongs to; 0: none
 	Closed bool   // the lane was closed then
 	Probe  bool
-	First  bool    // counts in the window of first attempts
-	Load   float64 // requests started in the second before, itself included
-	At     time.Time
+	First  bool      // counts in the window of first attempts
+	Load   float64   // requests started in the second before, itself included
+	At     time.Time // when it started
 }
 
 // Lane is the control state of one endpoint. It is a plain value machine, used

@@ -67,7 +67,7 @@ func TestOutageOfALossyEndpoint(t *testing.T) {
 }
 
 // TestLossesEnd: when nothing has been lost for a while the endpoint is taken for a well
-// one again: five failures in a row open it, and not eight.
+// one again.
 func TestLossesEnd(t *testing.T) {
 	t.Parallel()
 	r := newRoad(drive(t, adaptive()), 50, losing(0.2))
